@@ -40,7 +40,7 @@ from louver.anonymize.columns import NumericColumn
 from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize.methods import sorted_cut as sorted_order
 from louver.anonymize.methods.freeform import Matching
-from louver.anonymize.problem import Answer, Problem
+from louver.anonymize.problem import AnonymizeProblem, Grouping
 from louver.anonymize.watch import Watch
 from louver.optim.status import Status
 
@@ -61,7 +61,7 @@ ELSEWHERE = {
 }
 """Losses measured elsewhere on Adult: 4 attributes at k = 3, 5, 10, then 8."""
 
-METHODS: dict[str, Callable[[Problem], Answer]] = {
+METHODS: dict[str, Callable[[AnonymizeProblem], Grouping]] = {
     "sorted": sorted_order.solve,
     "mondrian": mondrian.solve,
     "mondrian-relaxed": lambda problem: mondrian.solve(problem, is_strict=False),
@@ -141,16 +141,16 @@ def fars_table(path: str | None, n: int) -> dict[str, np.ndarray]:
     return {name: np.unique(numbers[name].to_pylist(), return_inverse=True)[1] for name in FARS}
 
 
-def problem_of(columns: Sequence[np.ndarray], k: int) -> Problem:
+def problem_of(columns: Sequence[np.ndarray], k: int) -> AnonymizeProblem:
     numeric = [NumericColumn(name=str(j), values=c.astype(float)) for j, c in enumerate(columns)]
-    return Problem.build(numeric, k=k)
+    return AnonymizeProblem.build(numeric, k=k)
 
 
-def percent(problem: Problem, loss: int) -> float:
+def percent(problem: AnonymizeProblem, loss: int) -> float:
     return 100 * loss * problem.unit / problem.n_records / len(problem.columns)
 
 
-def timed(solve: Callable[[], Answer]) -> tuple[Answer, float]:
+def timed(solve: Callable[[], Grouping]) -> tuple[Grouping, float]:
     started = time.perf_counter()
     answer = solve()
     return answer, time.perf_counter() - started
@@ -196,7 +196,9 @@ def adult(options: argparse.Namespace) -> None:
             print(f"elsewhere: {name:20} " + " ".join(f"{loss:6.2f}" for loss in losses))
 
 
-def _line(problem: Problem, solve: Callable[[Problem], Answer]) -> tuple[float, float, float | None]:
+def _line(
+    problem: AnonymizeProblem, solve: Callable[[AnonymizeProblem], Grouping]
+) -> tuple[float, float, float | None]:
     answer, seconds = timed(lambda: solve(problem))
     bound = None if answer.lower_bound is None else percent(problem, answer.lower_bound)
     return percent(problem, answer.loss), seconds, bound
@@ -246,12 +248,12 @@ def ratios(options: argparse.Namespace) -> None:
             print("  " + "  ".join(f"{m} {statistics.mean(r):.3f} ({max(r):.3f})" for m, r in found.items()))
 
 
-def timed_auto(problem: Problem, seconds: float) -> Answer:
+def timed_auto(problem: AnonymizeProblem, seconds: float) -> Grouping:
     """auto within a limit of time."""
     return Watch(seconds=seconds).attend(lambda watch: auto.solve(problem, watch))
 
 
-def annealed(problem: Problem) -> Answer:
+def annealed(problem: AnonymizeProblem) -> Grouping:
     """auto as it treats larger problems: without `exact`."""
     with mock.patch.object(auto, "EXACT_RECORDS", 0):
         return auto.solve(problem, steps=50)
@@ -366,7 +368,7 @@ def greedy_part(options: argparse.Namespace) -> None:
         )
 
 
-def plain_classes(problem: Problem, limit: float) -> tuple[list[list[int]], float, float]:
+def plain_classes(problem: AnonymizeProblem, limit: float) -> tuple[list[list[int]], float, float]:
     """Classes of a plain scan until a limit, the seconds it took, and the share of all its comparisons made in them."""
     n, k = problem.n_records, problem.least_size
     spreads = interval_spreads(problem.codes)

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from louver.audit.load import Loaded, attribute_names, load
+from louver.audit.load import LoadedTables, attribute_names, load
 from louver.audit.options import AuditOptions
 from louver.data.read import open_source
 from louver.data.samples import sample_path
@@ -130,7 +130,7 @@ class Line:
         return found
 
 
-def loaded_case(case: Case) -> Loaded:
+def loaded_case(case: Case) -> LoadedTables:
     options = validated(AuditOptions, {"tables": list(case.tables)}, "benchmark")
     kinds = _ages() if case.weight is None else None
     with open_source(case.path) as source:

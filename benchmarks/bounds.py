@@ -32,7 +32,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from louver.bounds.exact import ExactSolution, solve_exact
+from louver.bounds.check import ExactSolution, solve_exact
 from louver.bounds.problem import TwoWayTable
 from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 from louver.schema.attribute import Attribute

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import NumericColumn, QuasiColumn, SetColumn, TreeColumn
 from louver.anonymize.methods import auto
 from louver.anonymize.methods import global_recoding as harmonise
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.recoding import Whole
 from louver.anonymize.watch import Watch
 from louver.data.samples import sample_path
@@ -72,7 +72,7 @@ def compare(
 ) -> None:
     names = tuple(name if name in table.column_names else "hours-per-week" for name in names)
     columns = [column_of(table, name, is_tree=is_tree and not (is_cut and name == "age")) for name in names]
-    problem = Problem.build(columns, k=5, max_suppressed=int(share * table.num_rows))
+    problem = AnonymizeProblem.build(columns, k=5, max_suppressed=int(share * table.num_rows))
     harmonise.solve(problem.tiny())
     auto.warm_up(problem, Run())
     began = time.process_time()
@@ -93,7 +93,7 @@ def compare(
     print(told, flush=True)
 
 
-def plain_search(problem: Problem) -> tuple[float, float, bool]:
+def plain_search(problem: AnonymizeProblem) -> tuple[float, float, bool]:
     """The least loss over all levels, how long that took, and whether it ended."""
     whole = Whole.of(problem)
     began, best = time.process_time(), np.inf
@@ -105,7 +105,7 @@ def plain_search(problem: Problem) -> tuple[float, float, bool]:
     return best, time.process_time() - began, True
 
 
-def column_of(table: pa.Table, name: str, *, is_tree: bool) -> Column:
+def column_of(table: pa.Table, name: str, *, is_tree: bool) -> QuasiColumn:
     """A column under its hierarchy; without it numbers are cut anywhere, and labels make sets."""
     values = table[name]
     if not is_tree and pa.types.is_integer(values.type):

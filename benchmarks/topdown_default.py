@@ -3,7 +3,8 @@
 Run: python benchmarks/topdown_default.py [STATE ...] --data FOLDER [--seeds 10] [--epsilon 1] [--part 1]
 
 STATE is rhode_island (needs --data, with ri_2010_blocks.csv.gz), or plain_state, mixed_state or split_state (made_up_states.py); all of them
-without it. `plain` has the reference's shares: levels alike, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed. `--part` draws a smaller state.
+without it. `--public` gives louver public numbers of every block, made from the truth with noise: units (housing units), useless (numbers of
+other blocks), census (another census' counts by race), or empty (a bound that nobody lives in the empty blocks). `plain` has the reference's shares: levels alike, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed. `--part` draws a smaller state.
 Everything runs from files, with seeded noise: nothing here is private.
 """
 
@@ -40,6 +41,7 @@ def main() -> None:
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--part", type=float, default=1.0)
     parser.add_argument("--estimator", default="bayes")
+    parser.add_argument("--public", choices=["units", "useless", "census", "empty"])
     options = parser.parse_args()
     for name in options.states or ["rhode_island", *SHAPES]:
         with tempfile.TemporaryDirectory() as folder:
@@ -56,6 +58,8 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> None:
     open_ = write_rhode_island(folder, data, epsilon=options.epsilon, shares="", name="open")
     open_.write_text(open_.read_text().replace("[topdown.shares]\n\n", ""))
     truth = _truth(folder / "blocks.csv")
+    if options.public:
+        write_public(folder, truth, options.public, open_)
     people = truth.sum(axis=1)
     print(
         f"\n{name}, epsilon {options.epsilon}, {options.seeds} seeds: {people.sum():,} people, {len(people):,} blocks, "
@@ -83,6 +87,39 @@ def write_state(name: str, path: Path, part: float) -> None:
         for code, row in zip(state.geocodes, state.counts.tolist(), strict=True):
             adults, minors = row[:8], row[8:]
             writer.writerow([code, *(a + b for a, b in zip(adults, minors, strict=True)), *adults])
+
+
+def write_public(folder: Path, truth: np.ndarray, kind: str, spec: Path) -> None:
+    """Public numbers of every block beside its code, and what the spec says about them.
+
+    Units: 2.5 persons each, by a factor of log-standard deviation 0.2; some are vacant; one block in a hundred is not in the list.
+    """
+    rng, people = np.random.default_rng(5), truth.sum(axis=1)
+    with (folder / "leaves.csv").open(newline="") as file:
+        codes = sorted(row[0] for row in list(csv.reader(file))[1:])
+    if kind == "units":
+        units = rng.poisson(people / (2.5 * rng.lognormal(0, 0.2, len(people)))) + rng.poisson(
+            0.03 * people + 0.15
+        )
+        columns = {"units": np.where(rng.random(len(people)) < 0.01, 0, units)}
+    elif kind == "useless":
+        columns = {"useless": rng.poisson(rng.gamma(0.9, 20.0, len(people)))}
+    elif kind == "census":
+        before = rng.poisson(
+            truth * rng.lognormal(0, 0.25, truth.shape) * (rng.random((len(truth), 1)) > 0.03)
+        )
+        columns = dict(zip(GROUPS, before.reshape(len(truth), 2, 8).sum(axis=1).T, strict=True))
+    else:
+        columns = {"most": np.where(people > 0, 10**9, 0)}
+    with (folder / "leaves.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("GEOID", *columns), *zip(codes, *columns.values(), strict=True)])
+    with spec.open("a") as file:
+        for name in columns:
+            if kind == "empty":
+                file.write('[[topdown.bounds]]\nname = "empty"\nfile = "leaves.csv"\nupper = "most"\n')
+                continue
+            file.write(f'[[topdown.covariates]]\ncolumn = "{name}"\n')
+            file.write(f'cells = {{ race = ["{name}"] }}\n' if kind == "census" else "")
 
 
 def _truth(path: Path) -> np.ndarray:

@@ -23,8 +23,8 @@ from scipy import sparse
 from synthetic_state import synthetic_state
 from topdown_specs import write_synthetic
 
-from louver.optim.flow import min_cost_flow
 from louver.optim.kernels.families.rounding import rank_of, split_count
+from louver.optim.row_rounding import min_cost_flow
 from louver.privacy.measurements import write_measurements
 from louver.privacy.noise import KeyedNoise
 from louver.topdown.estimation.least_squares import Fractional, TypeRows, encode, objective, solve

@@ -19,8 +19,8 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.audit import audit
 from louver.audit.options import AuditOptions
 from louver.bounds import BoundsAnswer, bounds, compare, suggest
+from louver.bounds.answer import TablePublication
 from louver.bounds.options import BoundsOptions
-from louver.bounds.publication import Publication
 from louver.cli.app import app
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -139,6 +139,29 @@ PROFILE_MEANINGS = {
     "largest": "most columns of a set that was looked at",
     "is_complete": "whether all sets that could reach the share were tried",
     "unit": "the column that numbers households, whose records count as one; or null",
+    "scenarios": "the risk of each set of columns that somebody might know (`--scenario`)",
+    "scenarios[].name": "its name",
+    "scenarios[].columns": "what is known",
+    "scenarios[].people": "people of the population: sampling weights added up, `--population-size`, or the records",
+    "scenarios[].fraction": "records per person of the population",
+    "scenarios[].unique_records": "records whose combination of values no other record has",
+    "scenarios[].prosecutor_highest": "highest risk where it is known that the person is in the file",
+    "scenarios[].journalist_highest": "highest risk where that is not known",
+    "scenarios[].marketer": "average risk",
+    "scenarios[].expected_matches": "risks of all records added up",
+    "scenarios[].at_or_above": "how many records have a high risk",
+    "scenarios[].at_or_above[].risk": "the risk",
+    "scenarios[].at_or_above[].records": "records with at least that risk",
+    "scenarios[].household_highest": "highest risk that somebody of a household is found, or null",
+    "scenarios[].expected_households": "those risks added up, or null",
+    "scenarios[].unique_people": "expected people of the population whose combination is theirs alone",
+    "scenarios[].unique_people[].model": "Pitman, negative binomial, or counted",
+    "scenarios[].unique_people[].people": "how many, or null where the sample does not fit the model",
+    "scenarios[].match_is_right": "chance that a match is right if a person matches one record, or null",
+    "scenarios[].minimal_uniques": "records singled out by one column, by two and no fewer, and so on",
+    "scenarios[].contributions": "share of the SUDA2 score of all records that involves each column",
+    "scenarios[].contributions[].column": "its name",
+    "scenarios[].contributions[].share": "the share",
     "dependencies": "columns that tell others",
     "dependencies[].determinant": "the column that tells",
     "dependencies[].dependent": "the column that is told",
@@ -218,6 +241,8 @@ ANONYMIZE_MEANINGS = {
     "associations[].before": "in the source",
     "associations[].after": "as published",
     "against": "what this release and earlier ones disclose together, or null; stays inside",
+    "analyses": "with `--analysis`: `terms` (each estimate before and after with 95 % intervals, `overlap`, `survives`), `not_estimated` and "
+    "`propensity` (how well published and original records can be told apart; 1 is chance); or null",
     "curve": "with `--curve`: `method`, `k`, `gcp`, `highest_risk`, `average_risk`, `seconds` of every point",
     "beside": "with `--recoding global`: `information_loss`, `gcp`, `classes`, `suppressed` of local recoding; otherwise null",
 }
@@ -400,6 +425,23 @@ PROTECT_MEANINGS = {
     **VERDICT_MEANINGS,
     "question": "what was asked",
     "question.primary": "cells that must be protected",
+    "question.earlier": "publications about the same people that were asked about together with the tables; null without a register",
+    "question.apart": "what to know where the register says nothing about these people, or leaves some of its publications aside",
+    "refusal": "what the tables give away together with what was published before; null if nothing",
+    "question.is_noisy": "true where readers who average the noise of cell keys were asked about",
+    "cell_keys": "what cell keys did to the counts; null for other methods",
+    "cell_keys.variance": "of the noise",
+    "cell_keys.maximum": "largest noise",
+    "cell_keys.limit": "counts from 1 to below this are small",
+    "cell_keys.cells": "cells that are not empty, each once",
+    "cell_keys.small": "of them those whose true count is small",
+    "cell_keys.changed": "of them those whose number is not the true count",
+    "cell_keys.mean_change": "mean distance from the true counts",
+    "cell_keys.estimates": "mean precision of the average of all estimates of a small count, in parts of that of one number",
+    "cell_keys.forecast": "share of small counts that the rounded average should hit",
+    "cell_keys.measured": "share of small counts that it hits",
+    "cell_keys.certain": "small counts of which readers can be sure who average, or reason with bounds and sums",
+    "cell_keys.told": "of them those that follow from bounds and sums",
     "question.attackers": "contributors who know themselves, from whom they are protected beside the outsider",
     "question.known_percent": "how well the outsider knows every number beforehand, in percent; null where only that it is not negative",
     "question.unknown_pairs": "cells with two contributors whose parts are not known, so that neither was asked about",
@@ -511,6 +553,7 @@ SPEC_MEANINGS = {
     "topdown.queries": "name -> attributes of a marginal; `detailed`, all cells, is always there",
     "topdown.invariants": "counts that are published exactly: `name`, `level`, and `cells` unless everyone is meant",
     "topdown.bounds": "limits from a public `file`, one row per leaf: `name`, `cells`, and `lower`, `upper` or `facilities`",
+    "topdown.covariates": "public numbers, one per leaf, that go with how many people live there: `column` (of the list of leaves, or of `file`), `cells`",
     "topdown.epsilon": "the budget in pure epsilon",
     "topdown.rho": "the budget in rho (zero-concentrated), instead of epsilon",
     "topdown.delta": "beside rho, where it is told as an epsilon; beside epsilon, Gaussian noise is composed to keep both",
@@ -518,6 +561,12 @@ SPEC_MEANINGS = {
     "topdown.acknowledge_invariants": "go on where it cannot be decided what several specs' invariants tell together",
     "topdown.estimator": '`"bayes"` (default), `"least-squares"` or `"plain"`: how counts are estimated; not part of what is measured',
     "topdown.extended_by": "spec of an extension to come, whose bounds and structural zeros this release already makes room for",
+    "topdown.published": "noise that somebody else drew and published; `import-nmf` writes it, and there is no budget and no shares",
+    "topdown.published.by": "who published it",
+    "topdown.published.files": "how many files were read",
+    "topdown.published.sha256": "hash of the list of their hashes, `published.sha256`",
+    "topdown.published.tabulation": "how many characters at the end of a leaf's code name it in tabulation geography",
+    "topdown.published.variances": "level -> query -> variance of most regions; levels that nobody measured are left out",
     "topdown.digest": "digest in the manifest of that release; another one is refused",
     "topdown.extends": "release directory that is extended; verified first",
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
@@ -590,7 +639,14 @@ def json_reference() -> str:
     arranged = {"rows": ["site"], "cols": ["ill"]}
     repeated = pa.table({"county": ["A", "B", "C"] * 20, "state": ["X", "X", "Y"] * 20, "id": range(60)})
     sections = [
-        ("`louver profile`", profile(repeated.select(["state", "county", "id"]))),
+        (
+            "`louver profile`",
+            profile(
+                repeated.select(["state", "county", "id"]),
+                scenario={"neighbour": ["state", "county"]},
+                population_size=10_000,
+            ),
+        ),
         ("`louver bounds`", bounds(**table, **arranged)),
         ("`louver bounds --arrangements`", compare(**table, arrangements=[arranged])),
         (
@@ -599,7 +655,9 @@ def json_reference() -> str:
         ),
         (
             "`louver bounds --register`: this key beside those of `louver bounds`",
-            BoundsAnswer(publication=Publication(earlier=1, together=0, refused=None, published="released")),
+            BoundsAnswer(
+                publication=TablePublication(earlier=1, together=0, refused=None, published="released")
+            ),
         ),
     ]
     linked = [

@@ -136,6 +136,34 @@ def _audited(folder: Path) -> None:
     (folder / "audit.toml").write_text(f'[source]\nfile = "people.csv"\n{AUDIT_SPEC}')
 
 
+PROTECT: dict[str, Any] = {
+    "hide": {"tables": TABLES, "rules": [{"rule": "frequency", "minimum": 15}], "attackers": "outsider"},
+    "cellkey": {
+        "tables": TABLES,
+        "rules": [{"rule": "frequency", "minimum": 5}],
+        "method": "cellkey",
+        "person": "id",
+    },
+}
+
+
+def _protected(folder: Path) -> None:
+    _people(folder)
+    lines = (folder / "people.csv").read_text().splitlines()
+    numbered = [f"{'id' if number == 0 else number},{line}" for number, line in enumerate(lines)]
+    (folder / "people.csv").write_text("\n".join(numbered) + "\n")
+    for method, asked in PROTECT.items():
+        minimum = asked["rules"][0]["minimum"]
+        spec = f'[source]\nfile = "people.csv"\n[[protect.rules]]\nrule = "frequency"\nminimum = {minimum}\n'
+        (folder / f"{method}.toml").write_text(spec + AUDIT_SPEC.replace("audit.", "protect."))
+
+
+def _protect(folder: Path, run: Run | None, method: str) -> object:
+    return lv.protect(
+        folder / "people.csv", **PROTECT[method], registry=folder / "register", out=folder / "out", run=run
+    )
+
+
 ANONYMIZE = ["anonymize", "people.csv", "--quasi=age,town,sex", "--identifying=home", "--out=out"]
 
 
@@ -180,6 +208,25 @@ VERBS = {
         ),
         ["audit", "audit.toml", "--register=register", "--publish=out", "--html=out.html"],
         left=("register", "out.html"),
+    ),
+    "protect": Verb(
+        _protected,
+        partial(_protect, method="hide"),
+        [
+            "protect",
+            "hide.toml",
+            "--attackers=outsider",
+            "--register=register",
+            "--out=out",
+            "--html=out.html",
+        ],
+        left=("register", "out.html"),
+    ),
+    "cellkey": Verb(
+        _protected,
+        partial(_protect, method="cellkey"),
+        ["protect", "cellkey.toml", "--method=cellkey", "--person=id", "--register=register", "--out=out"],
+        left=("register",),
     ),
     "anonymize": Verb(
         lambda folder: _people(folder, 2_000),
@@ -384,7 +431,7 @@ def look_around(verb: Verb, folder: Path, before: set[str], scratch: Path, by_co
     if odd := [path.name for path in scratch.iterdir()]:
         faults.append(f"left in the temporary folder: {odd[:3]}")
     if "register" in verb.left:
-        n_entries = len(list(folder.glob("register/*.json")))
+        n_entries = len(list(folder.glob("register/0*.json")))
         if n_entries != (folder / "out").exists():
             faults.append(f"{n_entries} entries in the register")
     if verb.cost is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 from oracles.partitions import Loss, interval_loss, set_loss, tree_loss
 
 GOING, STOPPED = np.zeros(1, np.uint8), np.ones(1, np.uint8)
@@ -17,7 +17,9 @@ TREE = [[0, 1, 2, 3, 4], [0, 0, 1, 1, 2], [0, 0, 0, 0, 0]]
 KINDS = ("number", "open", "gapped", "set", "tree")
 
 
-def mixed_problem(n: int, seed: int, *, k: int = 2, kinds: Sequence[str] = KINDS, **more: object) -> Problem:
+def mixed_problem(
+    n: int, seed: int, *, k: int = 2, kinds: Sequence[str] = KINDS, **more: object
+) -> AnonymizeProblem:
     """A problem with one column of each kind; few values, so that records tie."""
     random = np.random.default_rng(seed)
     number = random.integers(0, 12, n).astype(float)
@@ -31,10 +33,10 @@ def mixed_problem(n: int, seed: int, *, k: int = 2, kinds: Sequence[str] = KINDS
         "set": SetColumn(name="set", codes=sets, n_labels=70),
         "tree": TreeColumn(name="tree", codes=leaves, ancestors=[np.array(level) for level in TREE]),
     }
-    return Problem.build([made[kind] for kind in kinds], k=k, **more)
+    return AnonymizeProblem.build([made[kind] for kind in kinds], k=k, **more)
 
 
-def plain_losses(problem: Problem) -> list[tuple[float, Loss]]:
+def plain_losses(problem: AnonymizeProblem) -> list[tuple[float, Loss]]:
     """Weights and losses by definition, over the records in the problem's order."""
     losses: list[tuple[float, Loss]] = []
     for column in problem.columns:
@@ -49,7 +51,7 @@ def plain_losses(problem: Problem) -> list[tuple[float, Loss]]:
     return losses
 
 
-def plain_spread(problem: Problem) -> Callable[[Sequence[int]], float]:
+def plain_spread(problem: AnonymizeProblem) -> Callable[[Sequence[int]], float]:
     """Loss per record of a class given as records, in units."""
     losses = plain_losses(problem)
     return lambda members: sum(weight * loss(members) for weight, loss in losses) / problem.unit

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from louver.anonymize.columns import NumericColumn
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.result import AnonymizedRelease
 from louver.report.anonymize import anonymize_report
 
@@ -28,9 +28,9 @@ def written(release: AnonymizedRelease, out: Path) -> Path:
     return out
 
 
-def problem_of(*columns: object, k: int, **more: object) -> Problem:
+def problem_of(*columns: object, k: int, **more: object) -> AnonymizeProblem:
     named = [NumericColumn(name=str(j), values=np.array(c, float)) for j, c in enumerate(columns)]
-    return Problem.build(named, k=k, **more)
+    return AnonymizeProblem.build(named, k=k, **more)
 
 
 def random_columns(n: int, m: int, seed: int = 1) -> list[np.ndarray]:

@@ -34,7 +34,7 @@ PLACES = {
     "open": ("release.open", "open_release"),
     "verify": ("release.verify", "verify"),
 }
-"""What is not a package of the same name."""
+"""Public names that are not packages."""
 
 if TYPE_CHECKING:
     from louver.anonymize import anonymize

@@ -1,4 +1,4 @@
-"""Arrays by what they hold: one name for each, wherever a signature needs it."""
+"""Type aliases for arrays, named by what they hold, for use in signatures."""
 
 from __future__ import annotations
 

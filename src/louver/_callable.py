@@ -1,4 +1,4 @@
-"""Packages that can be called: `louver.bounds(...)` is the verb, `louver.bounds.suggest` lives beside it."""
+"""Packages that can be called: `louver.bounds(...)` is the verb, `louver.bounds.suggest` a function of its package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["make_callable"]
 
 
 def make_callable(module: str, verb: Callable[..., Any]) -> None:
-    """Let calling the module call `verb`; signature and help of the module are the verb's too."""
+    """Make the module callable as `verb`, with the verb's signature and help text."""
 
     class Verb(ModuleType):
         __signature__ = inspect.signature(verb)

@@ -1,4 +1,4 @@
-"""Figures show text as it is (a label such as `$x$` is a label, not mathematics) and stand inline in a notebook."""
+"""Figures show text literally (a label such as `$x$` is a label, not mathematics) and are shown inline in a notebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def blank_figure(width: float, height: float) -> Figure:
-    """An empty figure that needs no display, and that a notebook draws inline whatever backend it has."""
+    """An empty figure that needs no display and is drawn inline in a notebook, whatever its backend."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure = _inline_class()(figsize=(width, height), layout="constrained")
@@ -53,7 +53,7 @@ def literal_text(figure: Figure) -> Figure:
 
 
 def _plain(formatter: Formatter) -> Formatter:
-    """A formatter of powers whose labels need no mathematics, which takes Matplotlib a fifth of a page's time to set."""
+    """A formatter of powers whose labels need no mathematics; typesetting it would take a fifth of a page's time."""
     plain = _plain_class()()
     vars(plain).update(vars(formatter))
     return plain
@@ -71,7 +71,7 @@ def _plain_class() -> type[Formatter]:
 
 
 def plain_power(text: str) -> str:
-    r"""A label such as Matplotlib writes it, without mathematics.
+    r"""A label as Matplotlib writes it, stripped of mathematics.
 
     Examples
     --------
@@ -91,14 +91,14 @@ def svg(figure: Figure) -> str:
         rc_context({"svg.fonttype": "none", "svg.hashsalt": "louver", "font.family": "sans-serif"}),
         warnings.catch_warnings(),
     ):
-        # The browser has letters that Matplotlib's font lacks, and the warning would quote a label.
+        # The browser has glyphs that Matplotlib's font lacks, and the warning would quote a label.
         warnings.filterwarnings("ignore", message="Glyph")
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     return _inline(stream.getvalue())
 
 
 def _inline(drawing: str) -> str:
-    """The drawing alone: no prologue, no addresses of namespaces, and only names that are referred to."""
+    """The drawing alone: no prologue, no namespace declarations, and only ids that are referenced."""
     drawing = re.sub(
         r"^.*?(?=<svg)|<metadata>.*?</metadata>|<!--.*?-->| xmlns(:\w+)?=\"[^\"]*\"",
         "",

@@ -1,4 +1,4 @@
-"""Locks and durable writes: POSIX where it is there, and a portable way beside it.
+"""Locks and durable writes: by POSIX where it is available, otherwise by portable means.
 
 Without `fcntl` (Windows) there is no lock that can be taken on a folder and that ends with its process: nothing is locked there, so
 nothing that a killed run left behind is ever removed by another; and folders cannot be opened, so only files are synced.
@@ -39,18 +39,18 @@ def try_lock(descriptor: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FolderLock:
-    """A folder that this process holds until `close`; without a descriptor where folders cannot be locked."""
+    """A folder that this process has locked until `close`; the descriptor is None where folders cannot be locked."""
 
     descriptor: int | None
 
     def close(self) -> None:
-        """Let the folder go."""
+        """Release the folder."""
         if self.descriptor is not None:
             os.close(self.descriptor)
 
 
 def lock_folder(folder: Path) -> FolderLock | None:
-    """Hold a folder, after waiting for whoever does; None where it was taken away meanwhile."""
+    """Lock a folder, waiting while another process holds it; None if it was removed meanwhile."""
     if not has_locks():
         return FolderLock(None) if folder.exists() else None
     with suppress(FileNotFoundError):
@@ -67,7 +67,9 @@ def sync(path: Path) -> None:
     """Have a file, or the names in a folder, written to disk."""
     if not has_locks() and path.is_dir():
         return
-    descriptor = os.open(path, os.O_RDONLY if has_locks() else os.O_RDWR)  # Windows syncs what it may write
+    descriptor = os.open(
+        path, os.O_RDONLY if has_locks() else os.O_RDWR
+    )  # Windows can only sync files that are open for writing
     try:
         os.fsync(descriptor)
     finally:

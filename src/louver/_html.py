@@ -1,4 +1,4 @@
-"""Tables in HTML, for reports and notebooks: text is text, numbers stand flush right."""
+"""Tables in HTML, for reports and notebooks: text is escaped, and numbers are right-aligned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_LINES = 20
 
 
 class Shown:
-    """A result that a notebook shows as its words and the first lines of its table."""
+    """A result that a notebook shows as its text summary and the first rows of its table."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class Shown:
         raise NotImplementedError
 
     def _shown(self) -> tuple[pa.Table, int]:
-        """The lines to show, and how many there are in all."""
+        """The rows to show, and how many there are in total."""
         frame = self.to_frame()
         return frame.slice(0, MOST_LINES), frame.num_rows
 
@@ -52,7 +52,7 @@ def html_table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
 
 
 def number(value: object) -> str:
-    """Whole numbers with separators, what is missing as nothing."""
+    """Integers with thousands separators; missing values as an empty cell."""
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""Well spread numbers from plain ones: for sketches, orders, searches and simulations. They protect nobody; noise comes from `privacy`."""
+"""Pseudo-random numbers from consecutive ones, for sketches, orders, searches and simulations; privacy noise comes from `privacy`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 __all__ = ["GOLDEN", "mixed"]
 
 GOLDEN = 0x9E3779B97F4A7C15
-"""2^64 by the golden ratio: what splitmix64 takes steps of."""
+"""2^64 divided by the golden ratio: the increment of splitmix64."""
 
 
 def mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""What a result means for whoever must decide about publication: judged once by the verb, rendered everywhere else."""
+"""What a result means for a decision about publication: judged once by the verb, rendered everywhere else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Verdict:
     sentence : str
         The conclusion: one sentence that says whether to publish.
     reasons : tuple of str
-        What it rests on, a sentence each, with what was not asked or not decided.
+        What it rests on, one sentence each, including what was not asked or not decided.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def is_risky(self) -> bool:
-        """Whether the answer is not to publish."""
+        """Whether the verdict is not to publish."""
         return self.level is Level.STOP
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 __all__ = [
     "BudgetError",
@@ -21,6 +22,7 @@ __all__ = [
     "LouverError",
     "PromiseError",
     "SolverError",
+    "internal_error",
     "one_sentence",
     "printable",
 ]
@@ -98,7 +100,7 @@ class InfeasibleError(LouverError):
 
 
 class PromiseError(LouverError):
-    """Files that do not keep what a release would promise of them, found before they were published.
+    """Files that do not keep the promises of their release, found before publication.
 
     Parameters
     ----------
@@ -133,11 +135,22 @@ SYSTEM_PROBLEMS = {
 }
 
 
+def internal_error(error: BaseException) -> str:
+    """Where an unexpected error occurred, without any values it may contain."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "unknown"
+    if trace is not None:
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return f"internal error {type(error).__name__} at {place}; please report it"
+
+
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn the failures that outside things bring about into a `LouverError`.
+    """Turn failures with external causes into a `LouverError`.
 
-    The doors of the verbs and the command line use it: whatever the place, a full disk, a name that is too long, text that
+    The entry points of the verbs and the command line use it: wherever it occurs, a full disk, a name that is too long, text that
     cannot be encoded, nesting that is too deep, or a table that Arrow or DuckDB gives up on ends in one sentence. Where
     more is known (the row, the key), the place itself says so first.
 
@@ -180,15 +193,15 @@ def _text_problem(error: UnicodeError | RecursionError) -> InputError:
 
 
 def _outside_errors() -> tuple[type[Exception], ...]:
-    """Errors of libraries, as far as they have been loaded."""
+    """Error classes of the libraries loaded so far."""
     places = (("pyarrow", "ArrowException"), ("duckdb", "Error"))
     return tuple(getattr(sys.modules[module], name) for module, name in places if module in sys.modules)
 
 
 def printable(text: object) -> str:
-    r"""Foreign text in one line: no line breaks, and nothing that a terminal would take for a command.
+    r"""External text on one line: no line breaks, and nothing that a terminal would interpret as a command.
 
-    Names of columns, labels and files come from outside; whoever puts them into a line that people read passes the line
+    Names of columns, labels and files come from outside; any line shown to users that contains them must be passed
     through here.
 
     Examples

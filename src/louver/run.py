@@ -1,21 +1,21 @@
-"""Run: the one channel through which work tells how far it is and learns that it shall stop.
+"""Run: the one channel for progress and cancellation.
 
-Work stops only where it asks, so that nothing half-done is left: it calls `report` or `check` at least every 0.2 seconds.
+Work stops only where it checks, so nothing is left half done: it calls `report` or `check` at least every 0.2 seconds.
 
 - **A loop in Python** calls `report(stage, done, total)` or `check()`.
 - **A kernel** that may run longer takes `run.flag` and returns early once it is set; then Python calls `check`. Kernels run
-  without the interpreter lock, so whoever cancels (the thread that watches for signals, an app's button) is not held up. The
-  loop that looks at the flag must write to some array: where it writes nothing, the compiler reads the flag only once.
-- **A long computation that asks nobody** and releases the interpreter lock is made through `run.attend(function, ...)`: in a
-  thread, which on cancelling is left to itself.
-- **A call that knows an interrupt of its own** (DuckDB) is made inside `with run.interrupting(connection.interrupt)`.
+  without the interpreter lock, so cancelling (from the thread that watches for signals, or a button of the explorer) is not delayed. The
+  loop that checks the flag must write to some array: where it writes nothing, the compiler reads the flag only once.
+- **A long computation that cannot check** and releases the interpreter lock is made through `run.attend(function, ...)`: in a
+  thread, which is abandoned on cancelling.
+- **A call with an interrupt of its own** (DuckDB) is made inside `with run.interrupting(connection.interrupt)`.
 - **A solver without a callback** (HiGHS, OR-Tools) runs in time slices where it can be resumed, otherwise through
   `run.call(function, ...)`: in a child process that is ended on cancelling. A child takes about half a second to start and
   its arguments are copied, so that is for work that is expected to take seconds.
 
-Signals are the command line's business (`cli/console.py`): they are watched for in a thread of their own, for the interpreter's
-handlers wait until the main thread leaves a kernel. The first signal cancels; where nobody has asked after 0.4 seconds, the main
-thread is interrupted as Ctrl-C always did, and whatever error comes of that counts as cancelled; a second signal ends the process.
+The command line handles signals (`cli/console.py`) in a thread of their own, because the interpreter's handlers wait until the main
+thread leaves a kernel. The first signal cancels; if no check follows within 0.4 seconds, the main thread is interrupted as Ctrl-C
+always did, and the error that results counts as cancelled; a second signal ends the process.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ sys.path[:] = pickle.load(sys.stdin.buffer)
 function, args, keywords = pickle.load(sys.stdin.buffer)
 pickle.dump(function(*args, **keywords), answers)
 """
-"""What the solver prints goes to stderr, for stdout carries the answer."""
+"""What the solver prints goes to stderr, because stdout carries the answer."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,11 +56,11 @@ class Run:
     Parameters
     ----------
     show : callable, optional
-        Told the stage in words, what is done and what there is to do in all, in the same unit.
+        Called with the stage in words, the amount done and the total, in the same unit.
     tell : callable, optional
-        Told sentences that a person should read before the work goes on.
+        Called with sentences that the user should read before the work continues.
     stand : callable, optional
-        Told where a search stands: the share that its best answer loses, and the least that any can lose, None where unknown.
+        Called with the state of a search: the share that its best answer loses, and the least that any can lose (None if unknown).
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def flag(self) -> NDArray[np.uint8]:
-        """The flag as an array that shares its memory; numpy is imported only for those who have kernels."""
+        """The flag as an array that shares its memory; numpy is imported only where there are kernels."""
         import numpy as np
 
         shared: NDArray[Any] = np.frombuffer(self._flag, dtype=np.uint8)
@@ -100,21 +100,21 @@ class Run:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody asked for the end."""
+        """Whether the run was cancelled."""
         return bool(self._flag[0])
 
     @property
     def is_ending(self) -> bool:
-        """Whether the work is on its way out: it has learnt that it shall end, or nothing can stop it any more."""
+        """Whether the work is ending: it has noticed the cancellation, or can no longer be stopped."""
         return self._is_ending
 
     @property
     def is_hurried(self) -> bool:
-        """Whether somebody is content with what a search has found so far."""
+        """Whether a search should end with the best found so far."""
         return self._is_hurried
 
     def hurry(self) -> None:
-        """Ask a search to end with the best it has; safe from other threads. Work that is no search takes no notice."""
+        """Ask a search to end with the best found so far; safe from other threads. Other work ignores it."""
         self._is_hurried = True
 
     def cancel(self) -> None:
@@ -124,19 +124,19 @@ class Run:
             interrupt()
 
     def check(self) -> None:
-        """Raise `Cancelled` if the work shall end."""
+        """Raise `Cancelled` if the run was cancelled."""
         if self._flag[0]:
             self._is_ending = True
             raise Cancelled
 
     def finish(self) -> None:
-        """Tell that the work is past the point where it can be stopped, and ends in a moment."""
+        """Record that the work is past the point where it can be stopped."""
         self._is_ending = True
 
     def report(
         self, stage: str, done: float, total: float, lost: float | None = None, least: float | None = None
     ) -> None:
-        """Tell how far the work is, and of a search what is lost and must be at least, unless it shall end."""
+        """Report progress, for a search with its loss and a lower bound; raise `Cancelled` if the run was cancelled."""
         self.check()
         if self._stand is not None and lost is not None:
             self._stand(lost, least)
@@ -144,13 +144,13 @@ class Run:
             self._show(stage, done, total)
 
     def tell(self, sentence: str) -> None:
-        """Say something that is not about progress."""
+        """Show a message that is not about progress."""
         if self._tell is not None:
             self._tell(sentence)
 
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
-        """Let `cancel` call `interrupt` while this lasts; whatever that makes fail counts as cancelled."""
+        """Let `cancel` call `interrupt` within the block; a resulting error counts as cancellation."""
         self.check()
         self._interrupts.append(interrupt)
         try:
@@ -163,9 +163,9 @@ class Run:
         self.check()
 
     def attend(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-        """`function(*args, **keywords)` in a thread, which is left to itself if the run is cancelled.
+        """`function(*args, **keywords)` in a thread, which is abandoned if the run is cancelled.
 
-        For compiled code that asks nobody whether to go on. What it writes must be its own, and it must not wait for a pool.
+        For compiled code that cannot check. It must not write to shared state, and must not wait for a pool.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class Run:
         def work() -> None:
             try:
                 answers.append(function(*args, **keywords))
-            except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 errors.append(error)
 
         thread = Thread(target=work, daemon=True)
@@ -191,7 +191,7 @@ class Run:
                 self.check()
                 thread.join(POLL_SECONDS)
         except BaseException:
-            self.cancel()  # Ctrl-C where nobody watches for signals: the thread shall not go on either
+            self.cancel()  # Ctrl-C without a signal watcher: the thread must stop too
             raise
         self.check()
         for error in errors:
@@ -219,7 +219,7 @@ class Run:
         self.check()
         given = pickle.dumps(sys.path) + pickle.dumps((function, args, keywords))
         pipe, command = subprocess.PIPE, [sys.executable, "-P", "-c", CHILD]
-        # A session of its own: Ctrl-C at a terminal reaches us alone, and we end the child.
+        # A session of its own: Ctrl-C at a terminal reaches only this process, which ends the child.
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
         ) as child:
@@ -241,14 +241,14 @@ class Run:
 
 
 def _hand_over(child: Popen[bytes], given: bytes) -> None:
-    """Write in a thread: it may be more than a pipe holds, and `communicate` forgets what is left after a timeout."""
+    """Write in a thread: it may be more than a pipe holds, and `communicate` loses the rest after a timeout."""
     from threading import Thread
 
     pipe, child.stdin = child.stdin, None
     assert pipe is not None
 
     def write() -> None:
-        with suppress(OSError), pipe:  # the child may have been ended
+        with suppress(OSError), pipe:  # the child may have been terminated
             pipe.write(given)
 
     Thread(target=write, daemon=True).start()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import louver as lv
-from louver.app.columns import Columns, Tree
-from louver.app.jobs.audits import audited_together, published_together
-from louver.app.pages.audit import Audits, Draft, advised, piece_of, repeated, told_piece
+from louver.app.columns import ColumnChoices, MergeTree
+from louver.app.jobs.tables import audited_together, published_together
+from louver.app.pages.audit import Audits, Draft, advised, piece_of, piece_text, repeated
 from louver.app.session import Opened
 from louver.errors import InputError
 from louver.run import Run
@@ -27,7 +27,9 @@ def people(tmp_path: Path) -> Path:
 
 
 def described(**changes: object) -> dict[str, object]:
-    return piece_of(Draft(name="some", **changes), Columns(trees={"town": Tree({"A": 42, "B": 28})}))
+    return piece_of(
+        Draft(name="some", **changes), ColumnChoices(trees={"town": MergeTree({"A": 42, "B": 28})})
+    )
 
 
 def test_tables_are_described_as_the_verb_takes_them() -> None:
@@ -40,9 +42,9 @@ def test_tables_are_described_as_the_verb_takes_them() -> None:
 
 
 def test_a_level_of_a_hierarchy_is_a_recode() -> None:
-    tree = Tree({"A": 42, "B": 28, "C": 1})
+    tree = MergeTree({"A": 42, "B": 28, "C": 1})
     tree.merge(1, ["A", "B"], "AB")
-    found = piece_of(Draft(name="some", places={"town": "by:1"}), Columns(trees={"town": tree}))
+    found = piece_of(Draft(name="some", places={"town": "by:1"}), ColumnChoices(trees={"town": tree}))
     assert found["recode"] == {"town": {"AB": ["A", "B"]}}
 
 
@@ -54,7 +56,7 @@ def test_a_level_of_a_hierarchy_is_a_recode() -> None:
 def test_a_table_that_the_verb_does_not_take_is_told(changes: dict[str, object]) -> None:
     draft = Draft(**{"name": "some", "places": {"town": "by"}, **changes})
     with pytest.raises(InputError):
-        piece_of(draft, Columns())
+        piece_of(draft, ColumnChoices())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_proposed_cells_are_hidden_and_the_table_published(people: Path, tmp_pat
     found = audited_together(str(people), SOURCE, state.options(register), Run())
     assert found["hide"][0]["safe"] and found["verdict"]["level"] == "stop"
     state.hide_more(found["hide"])
-    assert state.result is None and "hide" not in state.pieces[1] and "hidden" in told_piece(state.pieces[0])
+    assert state.result is None and "hide" not in state.pieces[1] and "hidden" in piece_text(state.pieces[0])
     published = published_together(str(people), SOURCE, state.options(register), out, Run())
     assert published["refused"] is None
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.app.jobs.books import checked, given_up, granted, ledger_left, ledger_read, listed, report_of
+from louver.app.jobs.ledgers import given_up, granted, ledger_left, ledger_read
+from louver.app.jobs.releases import checked, listed, report_of
 from louver.app.words import amount_text, date_text, share_text
 from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure
@@ -75,14 +76,14 @@ def test_releases_are_listed_checked_and_shown(tmp_path: Path) -> None:
     found = {one["folder"]: one for one in listed(str(folder), Run())}
     assert set(found) == {"persons", "spoilt"}
     assert found["spoilt"]["problem"] and found["persons"]["problem"] is None
-    assert checked(str(folder), "persons", Run())["passed"]
+    assert checked(str(folder), "persons", False, 0, Run())["passed"]
     assert report_of(str(folder), "persons", Run())
 
 
 @pytest.mark.parametrize("name", ["..", "../elsewhere", "/etc", "unknown"])
 def test_only_what_lies_in_the_folder_is_opened(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="not in the folder"):
-        checked(str(tmp_path), name, Run())
+        checked(str(tmp_path), name, False, 0, Run())
 
 
 def test_words() -> None:

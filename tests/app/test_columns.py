@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import louver as lv
-from louver.app.columns import Columns, Tree
+from louver.app.columns import ColumnChoices, MergeTree
 from louver.errors import InputError
 from louver.schema.hierarchy import Hierarchy
 
 
 def test_merging_level_by_level() -> None:
-    tree = Tree({"a": 1, "b": 2, "c": 4, "d": 8})
+    tree = MergeTree({"a": 1, "b": 2, "c": 4, "d": 8})
     tree.merge(1, ["a", "b"], "ab")
     tree.merge(2, ["ab", "c"], "abc")
     assert tree.groups(1) == {"ab": (["a", "b"], 3), "c": (["c"], 4), "d": (["d"], 8)}
@@ -26,16 +26,16 @@ def test_merging_level_by_level() -> None:
 
 
 def test_other_ways(tmp_path) -> None:
-    tree = Tree({"17": 1, "18": 1, "30": 1, "64": 1})
+    tree = MergeTree({"17": 1, "18": 1, "30": 1, "64": 1})
     tree.take_bins("18, 65")
     assert tree.at(1) == {"17": "<18", "18": "18-64", "30": "18-64", "64": "18-64"}
-    codes = Tree({"44001": 1, "44003": 1, "45001": 1})
+    codes = MergeTree({"44001": 1, "44003": 1, "45001": 1})
     codes.take_prefixes("2, 4")
     assert codes.at(1)["44001"] == "4400" and codes.at(2)["44001"] == "44"
     path = tmp_path / "codes.csv"
     path.write_text(codes.text())
     assert Hierarchy.from_csv(path).ancestor_of("45001", 2) == "45"
-    again = Tree(dict(codes.labels))
+    again = MergeTree(dict(codes.labels))
     assert again.take_csv(codes.text()) == 0
     assert again.at(2) == codes.at(2)
     assert again.take_csv("44001;x\n44003;x\n") == 1, "one value is not covered"
@@ -43,7 +43,7 @@ def test_other_ways(tmp_path) -> None:
 
 
 def test_dates_are_merged_by_month_quarter_year_and_decade() -> None:
-    tree = Tree({"2013-01-31": 1, "2013-05-01 10:00": 1, "2014-12-24": 1})
+    tree = MergeTree({"2013-01-31": 1, "2013-05-01 10:00": 1, "2014-12-24": 1})
     tree.take_dates("")
     assert [tree.at(level)["2013-05-01 10:00"] for level in range(5)] == [
         "2013-05-01 10:00",
@@ -57,13 +57,13 @@ def test_dates_are_merged_by_month_quarter_year_and_decade() -> None:
 
 
 def test_a_label_is_renamed_as_a_group_of_one() -> None:
-    tree = Tree({"1": 3, "2": 4})
+    tree = MergeTree({"1": 3, "2": 4})
     tree.merge(1, ["1"], "men")
     assert tree.at(1) == {"1": "men", "2": "2"}
 
 
 def test_kinds_and_orders_are_told_as_the_verb_takes_them() -> None:
-    columns = Columns(trees={"town": Tree({"A": 1, "B": 1})})
+    columns = ColumnChoices(trees={"town": MergeTree({"A": 1, "B": 1})})
     columns.trees["town"].merge(1, ["A", "B"], "AB")
     columns.orders["pain"] = ["low", "high"]
     for name, kind in (("pain", "ordered"), ("code", "category"), ("town", "ordered"), ("age", "ordered")):
@@ -93,7 +93,7 @@ def test_kinds_and_orders_are_told_as_the_verb_takes_them() -> None:
 )
 def test_what_is_refused(way: str, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        getattr(Tree({"1": 1, "2": 2}), way)(text)
+        getattr(MergeTree({"1": 1, "2": 2}), way)(text)
 
 
 def test_roles() -> None:
@@ -108,7 +108,7 @@ def test_roles() -> None:
             "age": [20 + i * i % 47 for i in range(n)],
         }
     )
-    columns = Columns()
+    columns = ColumnChoices()
     columns.take(lv.profile(people).to_dict())
     assert set(columns.warnings()) == {"id", "code"}
     assert columns.named("") == ["id", "code"], "they wait for a decision"
@@ -116,14 +116,14 @@ def test_roles() -> None:
     assert columns.named("") == []
     assert columns.named("identifying") == ["id"]
     assert columns.hierarchies() == {}
-    columns.trees["sex"] = Tree({"f": 1, "m": 1})
+    columns.trees["sex"] = MergeTree({"f": 1, "m": 1})
     columns.trees["sex"].merge(1, ["f", "m"], "any")
     assert columns.hierarchies() == {"sex": "f,any\nm,any\n"}
 
 
 def test_levels_of_dates_have_names() -> None:
     with pytest.raises(InputError, match="month, quarter, year and decade"):
-        Tree({"2013-01-31": 1}).take_dates("week")
+        MergeTree({"2013-01-31": 1}).take_dates("week")
 
 
 def test_what_somebody_decided_stays() -> None:
@@ -132,7 +132,7 @@ def test_what_somebody_decided_stays() -> None:
     people = pa.table(
         {"number": [f"x{i}" for i in range(40)], "sex": ["f", "m"] * 20, "ward": ["A", "B", "C", "D"] * 10}
     )
-    columns = Columns()
+    columns = ColumnChoices()
     columns.take(lv.profile(people).to_dict())
     columns.roles["ward"], columns.selected = "sensitive", "ward"
     columns.take_suggested()

@@ -97,6 +97,12 @@ def test_what_releases_and_ledger_copy(
     assert not Path("harm").exists()
 
 
+def test_what_somebody_accepts_is_copied() -> None:
+    texts = verify_release("out", skip_report=True, accept_strings=40).texts()
+    assert texts["Command"] == "louver verify out --skip-report --accept-strings 40"
+    assert texts["Python"].endswith("print(lv.verify('out', skip_report=True, accept_strings=40))")
+
+
 def test_options_are_flags_where_they_can_be() -> None:
     call = bounds_call(rows=["age", "sex"], cols=["ill"], decimals=3)
     assert call.shell() == "louver bounds ./-people.csv --rows=age,sex --cols=ill --decimals=3 --weight=count"

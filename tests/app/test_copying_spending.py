@@ -16,7 +16,7 @@ from louver.app.copying import Repeatable
 from louver.app.jobs.groups import release
 from louver.app.jobs.topdown import described, released
 from louver.app.pages import groups as groups_page
-from louver.app.pages import topdown_state as topdown_page
+from louver.app.pages import topdown_form as topdown_page
 from louver.app.session import Opened
 from louver.app.spec_files import SpecFiles
 from louver.cli.app import app as louver
@@ -58,7 +58,7 @@ def test_group_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path(hostile).write_text("state,county,home\nA,1,1\nA,1,1\nA,2,2\nB,3,3\nB,3,3\nB,3,4\n")
     Path("domain.csv").write_text("state,county\nA,1\nA,2\nB,3\n")
     ledger = ledger_at(tmp_path / "homes.ledger", Relation.ADD_REMOVE_RECORD)
-    asked = groups_page.Asked()
+    asked = groups_page.GroupsChoices()
     asked.domain, asked.domain_copied, asked.unit, asked.max_size = "domain.csv", "domain.csv", "home", 3
     asked.columns = asked.regions = ["state", "county"]
     asked.sharing, asked.shares = "own", {"total": 1, "state": 1, "county": 2}
@@ -87,7 +87,7 @@ def test_topdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         copied = tmp_path / "arrived"
         copied.write_bytes((tmp_path / name).read_bytes())
         files.take(copied, name)
-    asked = topdown_page.Asked()
+    asked = topdown_page.TopDownChoices()
     asked.files = files
     asked.open(files.ready())
     asked.reset(described(str(asked.spec), Run()))
@@ -104,7 +104,7 @@ def test_topdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sample_is_written_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_samples(tmp_path / "session")
-    asked = topdown_page.Asked()
+    asked = topdown_page.TopDownChoices()
     asked.open(tmp_path / "session" / "county.toml", is_sample=True)
     assert topdown_page.repeated(asked, None) is None
     asked.reset(described(str(asked.spec), Run()))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from louver.app.jobs.extension import (
+from louver.app.jobs.topdown import (
     extendable,
     extended,
     extension_described,
@@ -17,7 +17,7 @@ from louver.app.jobs.extension import (
     is_extension_paid,
     ready_spec,
 )
-from louver.app.pages.topdown_state import Asked, extends_of, repeated
+from louver.app.pages.topdown_form import TopDownChoices, extends_of, repeated
 from louver.errors import Cancelled
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
@@ -68,9 +68,9 @@ def town(paid: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(town: Path) -> Asked:
+def asked(town: Path) -> TopDownChoices:
     """As the page has it once the release is chosen."""
-    chosen = Asked()
+    chosen = TopDownChoices()
     chosen.open(town / "larger.toml")
     chosen.change_first(town / "releases" / "first")
     about = extension_described(
@@ -86,7 +86,7 @@ def test_only_private_first_releases_are_offered(town: Path) -> None:
     assert extends_of(town / "gone.toml") is None
 
 
-def test_what_is_added_is_told_before_anything_is_spent(town: Path, asked: Asked) -> None:
+def test_what_is_added_is_told_before_anything_is_spent(town: Path, asked: TopDownChoices) -> None:
     about = asked.about
     assert about is not None and about["refused"] is None
     assert about["first"] == "first" and about["first_loss"]["amount"] == "2"
@@ -103,7 +103,7 @@ def test_what_is_added_is_told_before_anything_is_spent(town: Path, asked: Asked
     assert Ledger(town / "town.ledger").state().spent == 2
 
 
-def test_an_extension_is_paid_for_once(town: Path, asked: Asked) -> None:
+def test_an_extension_is_paid_for_once(town: Path, asked: TopDownChoices) -> None:
     """Cancelled after paying, it goes on with the same noise; the copied command asks for the same."""
     ledger, out = town / "town.ledger", str(town / "releases" / "larger")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from louver.app.jobs.books import ledger_read, listed, out_folder, practice_ledger
 from louver.app.jobs.groups import column_names, forecast, is_paid, release, sizes_of
-from louver.app.pages.groups import Asked
-from louver.app.practice import Practice
+from louver.app.jobs.ledgers import ledger_read, practice_ledger
+from louver.app.jobs.releases import listed, out_folder
+from louver.app.pages.groups import GroupsChoices
 from louver.app.session import Session, Setup
-from louver.app.spending import amount_at, position
+from louver.app.spending import Practice, amount_at, position
 from louver.errors import Cancelled, InputError
 from louver.groups import groups
 from louver.privacy.budget import Loss, Measure
@@ -24,28 +24,28 @@ from louver.run import Run
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Asked:
+def asked(tmp_path: Path) -> GroupsChoices:
     domain = tmp_path / "regions.csv"
     domain.write_text("state,county\nA,1\nA,2\nB,3\n")
-    chosen = Asked()
+    chosen = GroupsChoices()
     chosen.domain, chosen.unit, chosen.max_size = str(domain), "home", 3
     chosen.columns = chosen.regions = ["state", "county"]
     return chosen
 
 
-def test_the_forecast_needs_no_records(asked: Asked) -> None:
+def test_the_forecast_needs_no_records(asked: GroupsChoices) -> None:
     assert asked.domain is not None
     assert column_names(asked.domain, Run()) == ["state", "county"]
     levels = forecast(asked.options(), 50, Run())["levels"]
     assert [level["name"] for level in levels] == ["total", "state", "county"]
 
 
-def test_shares_of_ones_own_add_up(asked: Asked) -> None:
+def test_shares_of_ones_own_add_up(asked: GroupsChoices) -> None:
     asked.sharing, asked.shares = "own", {"total": 1, "state": 1, "county": 2}
     assert [level["share"] for level in forecast(asked.options(), 50, Run())["levels"]] == [0.25, 0.25, 0.5]
 
 
-def test_a_release_is_paid_for(asked: Asked, tmp_path: Path) -> None:
+def test_a_release_is_paid_for(asked: GroupsChoices, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     homes = [("A", "1", 1), ("A", "1", 1), ("A", "2", 2), ("B", "3", 3), ("B", "3", 3), ("B", "3", 4)]
     people.write_text("state,county,home\n" + "".join(f"{a},{b},{c}\n" for a, b, c in homes))
@@ -76,7 +76,7 @@ def test_a_release_is_paid_for(asked: Asked, tmp_path: Path) -> None:
 
 
 def test_samples_of_two_tabs_have_ledgers_of_their_own_that_other_checks_find(
-    asked: Asked, tmp_path: Path
+    asked: GroupsChoices, tmp_path: Path
 ) -> None:
     """A release that no ledger nearby has paid for would pass for an edited past."""
     people, releases = tmp_path / "people.csv", tmp_path / "releases"
@@ -106,7 +106,7 @@ def test_the_slider_gives_amounts_of_two_digits() -> None:
     assert position(Fraction(1, 2)) == -3
 
 
-def test_the_released_sizes_are_shown_as_published(asked: Asked, tmp_path: Path) -> None:
+def test_the_released_sizes_are_shown_as_published(asked: GroupsChoices, tmp_path: Path) -> None:
     folder = tmp_path / "releases"
     folder.mkdir()
     people = tmp_path / "people.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.ledgers import admitted, ledger_made, ledgers_there
-from louver.app.pages.ledger_new import place_of
+from louver.app.pages.ledger import place_of
 from louver.app.session import Session, Setup
 from louver.errors import BudgetError, InputError
 from louver.run import Run

@@ -9,8 +9,8 @@ import pytest
 
 from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.microdata import KEPT, UNREGISTERED, anonymized, browsed, published, traced
-from louver.app.pages.microdata import Asked
-from louver.app.pages.microdata_more import More
+from louver.app.pages.microdata import MicrodataChoices
+from louver.app.pages.microdata_panels import More
 from louver.errors import InputError
 from louver.release.register import Register
 from louver.release.verify import verify
@@ -149,7 +149,7 @@ def test_no_label_ends_a_file_early() -> None:
 
 
 def test_a_search_by_rounds_is_repeated_exactly(people: str) -> None:
-    asked = Asked()
+    asked = MicrodataChoices()
     assert asked.effort() == {"seconds": 10.0} and asked.has_rounds
     asked.seconds = "r10"
     options = {name: OPTIONS[name] for name in ("quasi", "k")} | asked.effort()
@@ -162,7 +162,7 @@ def test_a_search_by_rounds_is_repeated_exactly(people: str) -> None:
 
 
 def test_runs_stand_side_by_side_and_a_curve_is_of_its_choices() -> None:
-    asked = Asked()
+    asked = MicrodataChoices()
     found = {"k": 5, "suppressed": 0, "classes": 3, "gcp": 0.1, "method": "auto"}
     asked.take(asked.choices(), found)
     asked.curve = {2: 0.05}

@@ -9,13 +9,13 @@ import pytest
 
 from louver import topdown
 from louver.anonymize import AnonymizeOptions
-from louver.app.columns import Columns
-from louver.app.jobs import areas, extension
+from louver.app.columns import ColumnChoices
+from louver.app.jobs import regions as region_jobs
 from louver.app.jobs import topdown as topdown_jobs
 from louver.app.pages.audit import Audits
-from louver.app.pages.microdata import Asked, _Page
-from louver.app.pages.microdata_more import More
-from louver.app.pages.tables import _Page as TablesPage
+from louver.app.pages.microdata import MicrodataChoices, _MicrodataPage
+from louver.app.pages.microdata_panels import More
+from louver.app.pages.tables import _TablesPage as TablesPage
 from louver.app.pages.tables_state import Tables
 from louver.app.session import Session, Setup
 from louver.app.words import without_flags
@@ -48,10 +48,11 @@ MICRODATA_ONLY_THERE = {
         "subproblem_seconds",
     ),  # of single methods
     "curve",  # the page compares other k
+    "analysis",
 }
 """Options of the models that no page offers."""
-TOPDOWN_ONLY_THERE = {"measure", "estimate"}
-"""Commands of `louver topdown` that no page has: the two halves of `run`, for a machine each."""
+TOPDOWN_ONLY_THERE = {"areas", "estimate", "export-nmf", "import-nmf", "measure"}
+"""Commands of `louver topdown` that no page has: the two halves of `run`, for a machine each, and those about files of the Bureau."""
 
 
 @pytest.fixture
@@ -65,14 +66,14 @@ def microdata(session: Session, **source: Any) -> dict[str, Any]:
     """Everything that the page Microdata asks for, where everything is asked for."""
     if source:
         session.read_as(**source)
-    columns, asked = session.state(Columns), session.state(Asked)
+    columns, asked = session.state(ColumnChoices), session.state(MicrodataChoices)
     columns.roles = {"age": "quasi", "income": "sensitive", "hours": "keep", "weight": "identifying"}
     columns.person, asked.l, asked.seconds, asked.new_population = "weight", 2, "r10", True
     asked.more = More(l_kind="entropy", t="0.4", distance="equal", count_missing=True, against=["a"])
     asked.more.accept, asked.more.link, asked.more.earlier = True, "weight", {"a": ("x.csv", "x.csv")}
     asked.more.codes = {name: {"hours": "1"} for name in ("top_code", "bottom_code", "round_to")}
     asked.more.population, asked.more.population_count, asked.more.k_map = "p.csv", "n", True
-    page = _Page(session)
+    page = _MicrodataPage(session)
     return page._options({}) | page._people()
 
 
@@ -97,7 +98,7 @@ def test_audit() -> None:
 def test_tables(session: Session) -> None:
     state = session.state(Tables)
     state.rows, state.cols, state.decimals = ["a"], ["b"], 2
-    session.state(Columns).roles = {"home": "unit"}
+    session.state(ColumnChoices).roles = {"home": "unit"}
     publish, *_, given, _ = TablesPage(session)._publication("out")
     state.merged, state.given = {"a": {"x": ["y", "z"]}}, [{"row": {"a": "x"}, "exactly": 3}]
     offered = {*state.options().model_fields_set, *given, "publish", "suggest", "seconds"}
@@ -108,7 +109,7 @@ def test_tables(session: Session) -> None:
 def test_topdown() -> None:
     """A page does what a command does by the verb's own function; its forecast, which moves with sliders, by that of the plan."""
     assert (topdown_jobs.check, topdown_jobs.topdown) == (topdown.check, topdown.topdown)
-    assert (extension.extend, areas.area) == (topdown.extend, topdown.area)
+    assert (topdown_jobs.extend, region_jobs.area) == (topdown.extend, topdown.area)
     offered = {"check", "plan", "run", "extend", "area"}
     assert {command.name for command in commands.registered_commands} - offered == TOPDOWN_ONLY_THERE
 

@@ -12,12 +12,12 @@ import pytest
 from nicegui import Client, core, ui
 
 from louver._verdict import Level, Verdict
-from louver.app import look, region_view, searching
-from louver.app.dialogs import Confirm
+from louver.app import controls, look, region_view
+from louver.app.controls import Confirm
 from louver.app.pages import groups as groups_page
 from louver.app.pages import ledger as ledger_page
 from louver.app.pages import tables as tables_page
-from louver.app.pages.tables_categories import CategoriesPanel
+from louver.app.pages.tables_panels import CategoriesPanel
 from louver.app.pages.tables_state import Tables
 from louver.app.regions import Region, Regions
 from louver.app.session import Session, Setup
@@ -124,10 +124,10 @@ def test_cancel_ends_what_the_bar_shows_and_nothing_else(tmp_path: Path) -> None
 def test_cancel_does_not_end_a_search_that_was_begun_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(controls, "KEEP_SECONDS", 0.0)
 
     async def story(session: Held, page: ui.element) -> None:
-        bar = searching.SearchBar(session, "long", lambda lost, least: "", is_kept=True)
+        bar = controls.SearchBar(session, "long", lambda lost, least: "", is_kept=True)
         first = asyncio.create_task(bar.do(print, key="suggest"))
         await settled()
         bar.cancel()
@@ -158,8 +158,8 @@ def test_a_drawer_that_was_closed_stays_closed(tmp_path: Path) -> None:
     on_a_page(tmp_path, story)
 
 
-def strip_of(session: Held) -> tuple[Strip, groups_page.Asked]:
-    asked = groups_page.Asked()
+def strip_of(session: Held) -> tuple[Strip, groups_page.GroupsChoices]:
+    asked = groups_page.GroupsChoices()
     asked.name = "new"
     balances = iter(["2", "2", "1", "1", "1", "1"])
 
@@ -251,8 +251,8 @@ def test_a_forecast_of_other_regions_is_not_shown(tmp_path: Path) -> None:
     """Every region is unticked while the forecast is made: nothing can be measured then."""
 
     async def story(session: Held, page: ui.element) -> None:
-        shown = groups_page._Page(session)
-        asked = session.state(groups_page.Asked)
+        shown = groups_page._GroupsPage(session)
+        asked = session.state(groups_page.GroupsChoices)
         await shown.start()
         asked.domain, asked.columns, asked.regions = "x.csv", ["state"], ["state"]
         forecast = asyncio.create_task(shown._update())
@@ -294,7 +294,7 @@ def test_no_debit_is_given_up_while_it_is_measured(tmp_path: Path) -> None:
 def test_a_table_that_was_taken_apart_since_is_not_shown(tmp_path: Path) -> None:
     async def story(session: Held, page: ui.element) -> None:
         session.open_sample("survey")
-        shown = tables_page._Page(session)
+        shown = tables_page._TablesPage(session)
         shown.draw()
         shown.state.attributes = [{"name": name, "labels": ["a", "b"]} for name in ("sex", "age")]
         shown.state.rows, shown.state.cols = ["sex"], ["age"]

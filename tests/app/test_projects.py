@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from louver.app.columns import Columns, Tree
+from louver.app.columns import ColumnChoices, MergeTree
 from louver.app.pages.audit import Audits
-from louver.app.pages.microdata import Asked as Microdata
+from louver.app.pages.microdata import MicrodataChoices
 from louver.app.pages.tables_state import Tables
 from louver.app.projects import go_on, open_data_of, read_project, saved
 from louver.app.session import Session, Setup
@@ -47,10 +47,10 @@ def chosen(tmp_path: Path, people: Path) -> str:
     session = session_of(tmp_path, people)
     session.open_start()
     session.read_as(missing_code={"ill": ["9"]}, where="town in ('A', 'B')")
-    columns, tables = session.state(Columns), session.state(Tables)
+    columns, tables = session.state(ColumnChoices), session.state(Tables)
     columns.roles = {"name": "identifying", "town": "quasi", "ill": ""}
     columns.set_kind("ill", "category")
-    columns.trees["town"] = Tree({"A": 4, "B": 4})
+    columns.trees["town"] = MergeTree({"A": 4, "B": 4})
     columns.trees["town"].merge(1, ["A", "B"], "AB")
     attributes = [{"name": "town", "labels": ["A", "B"]}, {"name": "ill", "labels": ["n", "y"]}]
     tables.open({"attributes": attributes, "left": {}, "missing": [], "n": 8})
@@ -63,7 +63,7 @@ def chosen(tmp_path: Path, people: Path) -> str:
     tables.decimals = 2
     tables.remember("Publish rounded", tables.options(), found)
     session.state(Audits).pieces = [{"name": "ill", "by": ["ill"], "below": 5}]
-    session.state(Microdata).k, session.state(Microdata).more.t = 7, "0.3"
+    session.state(MicrodataChoices).k, session.state(MicrodataChoices).more.t = 7, "0.3"
     assert session.has_work
     return saved(session)
 
@@ -78,13 +78,13 @@ def test_what_was_chosen_comes_back(tmp_path: Path, people: Path) -> None:
     asyncio.run(go_on(session))
     assert session.opened is not None and session.project is None
     assert session.opened.source.missing_code == {"ill": ("9",)} and session.opened.source.where is not None
-    columns, tables = session.state(Columns), session.state(Tables)
+    columns, tables = session.state(ColumnChoices), session.state(Tables)
     assert columns.roles == {"name": "identifying", "town": "quasi"} and columns.kinds == {"ill": "category"}
     assert columns.trees["town"].at(1) == {"A": "AB", "B": "AB"}
     assert [one.words for one in tables.waiting] == ["As opened", "Publish rounded"]
     assert tables.waiting[-1].options.decimals == 2
     assert session.state(Audits).pieces[0]["below"] == 5
-    assert (session.state(Microdata).k, session.state(Microdata).more.t) == (7, "0.3")
+    assert (session.state(MicrodataChoices).k, session.state(MicrodataChoices).more.t) == (7, "0.3")
 
 
 def test_no_record_and_no_count_is_in_it(tmp_path: Path, people: Path) -> None:

@@ -13,10 +13,9 @@ import pytest
 
 import louver as lv
 from cli.command import child_environment
-from louver.app.jobs import publishing
-from louver.app.jobs.audits import published_together
-from louver.app.jobs.books import free_name, out_folder
-from louver.app.jobs.publishing import checked_upload, packed, publish_table
+from louver.app.jobs import releases as release_jobs
+from louver.app.jobs.releases import checked_upload, free_name, out_folder, packed, publish_table
+from louver.app.jobs.tables import published_together
 from louver.app.pages.audit import Audits
 from louver.app.session import Setup
 from louver.bounds import BoundsOptions
@@ -126,7 +125,7 @@ def test_what_is_too_large_for_a_browser_is_named(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published(people, "out")
-    monkeypatch.setattr(publishing, "MOST_DOWNLOAD", 10)
+    monkeypatch.setattr(release_jobs, "MOST_DOWNLOAD", 10)
     with pytest.raises(InputError, match="copy it from the folder of releases"):
         packed(str(tmp_path), "out", "zip", str(tmp_path), Run())
 
@@ -136,16 +135,16 @@ def test_a_release_that_was_brought_is_doubted_and_not_kept(people: Path, tmp_pa
     private = tmp_path / "private"
     private.mkdir()
     pack(tmp_path / "out", private / "brought.zip")
-    found = checked_upload(str(private / "brought.zip"), str(private), Run())
+    found = checked_upload(str(private / "brought.zip"), str(private), False, 0, Run())
     assert found["passed"] and found["told"]["kind"] == "audit"
     assert list(private.iterdir()) == []
     (tmp_path / "out" / "report.html").write_text("harm")
     pack(tmp_path / "out", private / "brought.zip")
-    found = checked_upload(str(private / "brought.zip"), str(private), Run())
+    found = checked_upload(str(private / "brought.zip"), str(private), False, 0, Run())
     assert not found["passed"] and [one["name"] for one in found["checks"] if not one["passed"]]
     (tmp_path / "out" / "manifest.json").write_text("{")
     pack(tmp_path / "out", private / "brought.zip")
-    assert checked_upload(str(private / "brought.zip"), str(private), Run())["told"] is None
+    assert checked_upload(str(private / "brought.zip"), str(private), False, 0, Run())["told"] is None
     assert list(private.iterdir()) == []
 
 

@@ -13,12 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from louver.app.area_view import Area, copied, toggled
-from louver.app.jobs.areas import area_of, area_of_file, area_of_text
-from louver.app.jobs.compare import compared
-from louver.app.jobs.regions import outlined, regions_of
-from louver.app.outlines import coloured, matched
-from louver.app.regions import Folded, Region, Regions, in_words
+from louver.app.jobs.regions import area_of, area_of_file, area_of_text, compared, outlined, regions_of
+from louver.app.region_view import ChosenArea, copied, toggled
+from louver.app.regions import Folded, Region, Regions, coloured, in_words, matched
 from louver.cli.app import app as louver
 from louver.data.samples import sample_outlines
 from louver.errors import InputError
@@ -144,7 +141,7 @@ def test_regions_go_into_an_area_and_out_of_it() -> None:
         assert found == codes, "a region takes the place of those in it"
         chosen = found
     assert toggled(regions, chosen, at["a/2"]) is None, "it is in the area already, with a"
-    chosen_area = Area()
+    chosen_area = ChosenArea()
     chosen_area.codes = chosen
     marks = chosen_area.marks(regions, range(len(regions.regions)))
     told = {one.code: mark for one, mark in zip(regions.regions, marks, strict=True)}
@@ -268,7 +265,7 @@ def test_what_cannot_be_drawn_is_a_sentence(tmp_path: Path, content: str, senten
 
 
 def test_too_many_points_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("louver.app.outlines.MOST_POINTS", 5)
+    monkeypatch.setattr("louver.app.regions.MOST_POINTS", 5)
     with pytest.raises(InputError, match="simplify"):
         outlined(written(tmp_path / "a.json", square(0, 0), square(1, 0)), Run())
 

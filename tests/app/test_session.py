@@ -11,7 +11,7 @@ import pytest
 
 from app import some_jobs
 from louver.app import session as sessions
-from louver.app.columns import Columns
+from louver.app.columns import ColumnChoices
 from louver.app.jobs.data import first_rows
 from louver.app.session import SAMPLES, Session, Setup
 from louver.errors import Cancelled, InputError
@@ -156,14 +156,14 @@ def test_the_same_file_can_be_read_in_another_way(tmp_path: Path) -> None:
 def test_rows_that_lack_a_value_can_be_passed_over(tmp_path: Path) -> None:
     session = Session(Setup(folder=tmp_path))
     session.open_sample("people")
-    columns = session.state(Columns)
+    columns = session.state(ColumnChoices)
     columns.roles["age"] = "keep"
     session.only_known(["employment", 'a"b'])
     session.only_known(["age"])
     assert session.opened is not None
     where = '("employment" is not missing and "a""b" is not missing) and "age" is not missing'
     assert session.opened.source.where == where
-    assert session.state(Columns) is columns and columns.profile is None, "roles stay, counts do not"
+    assert session.state(ColumnChoices) is columns and columns.profile is None, "roles stay, counts do not"
     columns.take(
         {
             "columns": [{"name": "age", "role": "quasi", "share_alone": 0, "alone": 0}],
@@ -208,13 +208,13 @@ def test_a_tab_that_has_gone_starts_nothing(tmp_path: Path) -> None:
 def test_reading_anew_keeps_what_was_decided_about_columns(tmp_path: Path) -> None:
     session = Session(Setup(folder=tmp_path, file="people.csv"))
     session.open_start()
-    session.state(Columns).roles["age"] = "quasi"
+    session.state(ColumnChoices).roles["age"] = "quasi"
     session.reread(missing_code={"age": ["99"]})
     assert session.opened is not None and session.opened.source.missing_code == {"age": ("99",)}
-    assert session.state(Columns).roles == {"age": "quasi"}
+    assert session.state(ColumnChoices).roles == {"age": "quasi"}
     with pytest.raises(InputError):
         session.reread(missing_code={"age": [""]})
-    assert session.state(Columns).roles == {"age": "quasi"}
+    assert session.state(ColumnChoices).roles == {"age": "quasi"}
 
 
 def test_the_first_rows_are_shown_as_they_are_read(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from louver.app.pages.groups import Asked
-from louver.app.shares import equal_parts, shares_of, with_share
+from louver.app.controls import equal_parts, shares_of, with_share
+from louver.app.pages.groups import GroupsChoices
 
 PERCENT = st.fractions(Fraction(1, 100), Fraction(9999, 100), max_denominator=100)
 
@@ -35,7 +35,7 @@ def test_shares_are_positive_and_the_whole_budget(
 
 
 def test_a_level_that_is_added_later_gets_a_share() -> None:
-    asked = Asked()
+    asked = GroupsChoices()
     asked.sharing, asked.regions = "own", ["state", "county"]
     asked.shares = {"total": Fraction(10), "state": Fraction(30)}
     assert asked.options()["shares"] == ["1/6", "1/2", "1/3"]

@@ -123,7 +123,7 @@ def test_all_places_that_hold_a_path_are_known() -> None:
         "attributes.hierarchy",
         "attributes.hierarchy.file",
     }
-    assert paths_of(TopDownOptions) == {"geography.leaves", "bounds.file", "extended_by"}
+    assert paths_of(TopDownOptions) == {"geography.leaves", "bounds.file", "covariates.file", "extended_by"}
     assert paths_of(ExtendOptions) == paths_of(TopDownOptions) | {"extends"}
 
 

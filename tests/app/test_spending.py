@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.browser import Explorer, running, tab, take_release
-from louver.app.jobs.books import ledger_read
+from louver.app.jobs.ledgers import ledger_read
 from louver.data.samples import sample_path, write_samples
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger

@@ -11,9 +11,8 @@ import pytest
 import louver as lv
 from golden.test_bounds_paper import TABLE_13, Line13
 from louver.app.jobs.tables import (
-    STATES,
-    Asked,
-    View,
+    ArrangedTable,
+    TableView,
     audited,
     counted,
     explained,
@@ -24,6 +23,7 @@ from louver.app.jobs.tables import (
 )
 from louver.app.pages.tables_state import Tables
 from louver.bounds import suggest
+from louver.bounds.disclosure import CELL_STATES
 from louver.bounds.options import BoundsOptions
 from louver.data.samples import sample_path
 from louver.errors import InputError
@@ -34,9 +34,9 @@ CPS8, ABOUT = str(sample_path("cps8")), SourceOptions(weight="count")
 NAMES = tuple(f"X{i}" for i in range(1, 9))
 
 
-def asked(**options: object) -> Asked:
+def asked(**options: object) -> ArrangedTable:
     base = BoundsOptions(rows=NAMES[:6], cols=NAMES[6:])
-    return Asked(path=CPS8, source=ABOUT, names=NAMES, options=BoundsOptions(**options), base=base)
+    return ArrangedTable(path=CPS8, source=ABOUT, names=NAMES, options=BoundsOptions(**options), base=base)
 
 
 STOP = {"level": "stop"}
@@ -49,7 +49,7 @@ FIRST = asked(rows=NAMES[:6], cols=NAMES[6:])
 def test_table_13(line: Line13) -> None:
     recode = {recode.attribute: recode.to_table() for recode in line.recodes}
     found = audited(
-        asked(rows=line.arrangement.rows, cols=line.arrangement.cols, recode=recode), View(), Run()
+        asked(rows=line.arrangement.rows, cols=line.arrangement.cols, recode=recode), TableView(), Run()
     )
     summary, tiles = found["summary"], found["tiles"]
     keys = (
@@ -106,25 +106,28 @@ def test_what_cells_say() -> None:
 
 
 def test_windows_filters_and_folds() -> None:
-    whole = window(FIRST, View(lines=(0, 10_000)), Run())
+    whole = window(FIRST, TableView(lines=(0, 10_000)), Run())
     rows = [line for line in whole["lines"] if "row" in line]
     groups = [line["group"] for line in whole["lines"] if "group" in line]
     assert len(rows) == 428 and len(groups) == len(set(groups))
-    part = window(FIRST, View(lines=(100, 120), cols=(2, 4)), Run())
+    part = window(FIRST, TableView(lines=(100, 120), cols=(2, 4)), Run())
     assert (part["first"], part["left"], len(part["lines"])) == (100, 2, 20)
     assert all(len(line["texts"]) == 2 for line in part["lines"] if "row" in line)
-    small = window(FIRST, View(lines=(0, 10_000), only="small"), Run())
-    assert sum(line["states"].count(STATES.index("small")) for line in small["lines"] if "row" in line) == 17
-    folded = window(FIRST, View(lines=(0, 10_000), folded=frozenset(groups)), Run())
+    small = window(FIRST, TableView(lines=(0, 10_000), only="small"), Run())
+    assert (
+        sum(line["states"].count(CELL_STATES.index("small")) for line in small["lines"] if "row" in line)
+        == 17
+    )
+    folded = window(FIRST, TableView(lines=(0, 10_000), folded=frozenset(groups)), Run())
     assert [line["group"] for line in folded["lines"]] == groups
-    at = find_disclosed(FIRST, View(), 0, -1, Run())
+    at = find_disclosed(FIRST, TableView(), 0, -1, Run())
     assert at is not None and whole["lines"][at[0]]["states"][at[1]] in (1, 2)
-    counts = window(FIRST, View(lines=(0, 10_000), says="count"), Run())
+    counts = window(FIRST, TableView(lines=(0, 10_000), says="count"), Run())
     total = sum(
         int(text.replace(",", "")) for line in counts["lines"] if "row" in line for text in line["texts"]
     )
     assert total == 48_842
-    shares = window(FIRST, View(lines=(0, 10_000), says="share"), Run())
+    shares = window(FIRST, TableView(lines=(0, 10_000), says="share"), Run())
     assert {text for line in shares["lines"] if "row" in line for text in line["texts"]} >= {"0 %", "100 %"}
 
 
@@ -133,23 +136,23 @@ def test_rounding_does_not_prove_a_zero(tmp_path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("site,ill,n\nA,no,999\nA,yes,1\nB,no,50\nB,yes,0\nC,no,40\nC,yes,60\n")
     options = BoundsOptions(rows=["site"], cols=["ill"], decimals=2)
-    one = Asked(
+    one = ArrangedTable(
         path=str(path),
         source=SourceOptions(weight="n"),
         names=("site", "ill"),
         options=options,
         base=BoundsOptions(rows=["site"], cols=["ill"]),
     )
-    found = audited(one, View(says="share"), Run())
+    found = audited(one, TableView(says="share"), Run())
     lines = {line["label"]: line for line in found["window"]["lines"]}
-    assert lines["A"]["texts"] == ["100 %", "0 %"] and STATES[lines["A"]["states"][1]] != "zero"
-    assert STATES[lines["B"]["states"][0]] == "certain"
+    assert lines["A"]["texts"] == ["100 %", "0 %"] and CELL_STATES[lines["A"]["states"][1]] != "zero"
+    assert CELL_STATES[lines["B"]["states"][0]] == "certain"
 
 
 def test_suggestions_are_kept_with_what_was_tried() -> None:
     state = Tables()
     state.open(counted(CPS8, ABOUT, Run()))
-    state.remember("As opened", state.options(), audited(FIRST, View(), Run()))
+    state.remember("As opened", state.options(), audited(FIRST, TableView(), Run()))
     found = suggested(FIRST, 1.0, "small", Run())
     state.take_suggestions(found)
     assert len(state.tries) > 1 and all(one.small == 0 for one in state.tries[1:])
@@ -175,17 +178,17 @@ def test_the_way_back() -> None:
     assert state.current == 1, "the same table in another order"
     assert state.move("X1", "nowhere", 0) == "" and state.move("X9", "rows", 0) == ""
     assert state.split("X7", ()) == "Split X7"
-    assert np.isclose(audited(FIRST, View(), Run())["kept"], 1)
+    assert np.isclose(audited(FIRST, TableView(), Run())["kept"], 1)
 
 
 def test_what_falls_with_knowledge_is_marked() -> None:
     row = dict(zip(NAMES[:6], ("<25", "Private", "HS", "Married", "White", "Male"), strict=True))
     told = asked(rows=NAMES[:6], cols=NAMES[6:], given=[{"row": row, "at_most": 200}])
-    found = audited(told, View(lines=(0, 2000), before=FIRST), Run())
-    before, now = (audited(one, View(), Run())["tiles"] for one in (FIRST, told))
+    found = audited(told, TableView(lines=(0, 2000), before=FIRST), Run())
+    before, now = (audited(one, TableView(), Run())["tiles"] for one in (FIRST, told))
     marked = sum(len(line["fallen"]) for line in found["window"]["lines"])
     assert found["fallen"] == marked > 0 and now != before
-    assert audited(told, View(before=told), Run())["fallen"] == 0
+    assert audited(told, TableView(before=told), Run())["fallen"] == 0
 
 
 def test_what_was_tried_is_sorted() -> None:
@@ -240,10 +243,10 @@ def test_what_suggestions_keep_is_what_the_verb_says() -> None:
     assert state.base_of(moved.options) == moved.options, "another question has its own base"
     assert state.base_of(asked(rows=["X7", "X8"], cols=["X3"]).options) != FIRST.base
     assert state.base_of(asked(rows=["X1"], cols=["X8"]).options) == FIRST.base
-    state.remember("As opened", FIRST.options, audited(FIRST, View(), Run()))
+    state.remember("As opened", FIRST.options, audited(FIRST, TableView(), Run()))
     state.rebase(moved.base, measured(moved, [one.options for one in state.tries], Run()))
-    assert [one.kept_told for one in state.tries] == ["–"]
-    state.remember("Moved", moved.options, audited(moved, View(), Run()))
+    assert [one.kept_text for one in state.tries] == ["–"]
+    state.remember("Moved", moved.options, audited(moved, TableView(), Run()))
     assert np.isclose(state.tries[1].kept, 1)
     found = suggested(moved, 600.0, "attribute", Run())
     state.take_suggestions(found)
@@ -254,7 +257,7 @@ def test_what_suggestions_keep_is_what_the_verb_says() -> None:
     again = measured(moved, [one.options for one in state.tries[2:]], Run())
     assert np.allclose(again, [line.share for line in lines]), "the page counts as the verb does"
     assert "(proved)" in state.best()
-    state.remember("Back", FIRST.options, audited(FIRST, View(), Run()))
+    state.remember("Back", FIRST.options, audited(FIRST, TableView(), Run()))
     state.rebase(FIRST.base, measured(FIRST, [one.options for one in state.tries], Run()))
     assert "(proved)" not in state.best(), "the proof is about another question"
 
@@ -267,9 +270,9 @@ def test_the_page_shows_the_verdict_of_the_verb(n: tuple[int, ...], tmp_path: Pa
     path.write_text("site,ill,n\n" + "".join(f"{a},{b},{x}\n" for (a, b), x in zip(cells, n, strict=True)))
     options = BoundsOptions(rows=["site"], cols=["ill"])
     source = SourceOptions(weight="n")
-    told = Asked(path=str(path), source=source, names=("site", "ill"), options=options, base=options)
+    told = ArrangedTable(path=str(path), source=source, names=("site", "ill"), options=options, base=options)
     said = lv.bounds(path, rows=["site"], cols=["ill"], weight="n").verdict
-    assert audited(told, View(), Run())["verdict"] == said.to_dict()
+    assert audited(told, TableView(), Run())["verdict"] == said.to_dict()
 
 
 def test_a_sampling_weight_is_not_taken_for_a_count_in_silence(tmp_path: Path) -> None:
@@ -277,8 +280,8 @@ def test_a_sampling_weight_is_not_taken_for_a_count_in_silence(tmp_path: Path) -
     path.write_text("site,ill,pwgtp\nA,y,300\nA,n,200\nB,y,100\nB,n,400\n")
     options = BoundsOptions(rows=["site"], cols=["ill"])
     source = SourceOptions(weight="pwgtp", weight_is_count=True)
-    told = Asked(path=str(path), source=source, names=("site", "ill"), options=options, base=options)
-    found = audited(told, View(), Run())["verdict"]
+    told = ArrangedTable(path=str(path), source=source, names=("site", "ill"), options=options, base=options)
+    found = audited(told, TableView(), Run())["verdict"]
     said = lv.bounds(path, rows=["site"], cols=["ill"], weight="pwgtp", weight_is_count=True).verdict
     assert found == said.to_dict()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from louver.app.jobs.topdown import described, is_paid, planned, released
-from louver.app.pages.topdown_state import Asked, spec_text
+from louver.app.pages.topdown_form import TopDownChoices, spec_text
 from louver.errors import Cancelled, InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
@@ -30,8 +30,8 @@ def spec(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(spec: Path) -> Asked:
-    chosen = Asked()
+def asked(spec: Path) -> TopDownChoices:
+    chosen = TopDownChoices()
     chosen.open(spec)
     chosen.reset(described(str(spec), Run()))
     assert chosen.about is not None
@@ -40,14 +40,14 @@ def asked(spec: Path) -> Asked:
     return chosen
 
 
-def _errors(spec: Path, asked: Asked) -> dict[str, float]:
+def _errors(spec: Path, asked: TopDownChoices) -> dict[str, float]:
     found = planned(str(spec), asked.section(), 0, Run())
     assert {line["query"] for line in found["lines"]} > {found["total"]}, "every question, not only the total"
     lines = [line for line in found["lines"] if line["query"] == found["total"]]
     return {line["level"]: line["mean_absolute"] for line in lines if line["plan"] == "asked"}
 
 
-def test_the_forecast_needs_no_records_and_follows_the_sliders(spec: Path, asked: Asked) -> None:
+def test_the_forecast_needs_no_records_and_follows_the_sliders(spec: Path, asked: TopDownChoices) -> None:
     assert asked.about is not None and asked.about["is_consistent"]
     for file in spec.parent.glob("people*"):
         file.unlink()
@@ -60,7 +60,7 @@ def test_the_forecast_needs_no_records_and_follows_the_sliders(spec: Path, asked
     assert _errors(spec, asked)[lowest] < before[lowest] / 2
 
 
-def test_a_release_is_paid_for(spec: Path, asked: Asked, tmp_path: Path) -> None:
+def test_a_release_is_paid_for(spec: Path, asked: TopDownChoices, tmp_path: Path) -> None:
     ledger = tmp_path / "town.ledger"
     Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
     found = released(str(spec), asked.section(), str(ledger), str(tmp_path / "town"), Run())
@@ -69,7 +69,7 @@ def test_a_release_is_paid_for(spec: Path, asked: Asked, tmp_path: Path) -> None
 
 
 def test_cancelled_after_paying_it_goes_on_with_the_same_noise(
-    spec: Path, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spec: Path, asked: TopDownChoices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, out = tmp_path / "town.ledger", str(tmp_path / "town")
     Ledger.create(ledger, Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(4))
@@ -92,7 +92,7 @@ def test_cancelled_after_paying_it_goes_on_with_the_same_noise(
 
 
 def test_measurements_of_other_data_are_no_paid_release_of_these(
-    spec: Path, asked: Asked, tmp_path: Path
+    spec: Path, asked: TopDownChoices, tmp_path: Path
 ) -> None:
     """What a run for other records of the same ledger left behind is neither paid for these nor their release."""
     ledger, out = tmp_path / "town.ledger", tmp_path / "town"
@@ -113,7 +113,7 @@ def test_measurements_of_other_data_are_no_paid_release_of_these(
         topdown(spec, ledger=ledger, out=out, resume=True)
 
 
-def test_the_budget_and_choices_go_into_the_spec(spec: Path, asked: Asked) -> None:
+def test_the_budget_and_choices_go_into_the_spec(spec: Path, asked: TopDownChoices) -> None:
     assert asked.section() == {}
     asked.budget, asked.choices["estimator"] = "both", "plain"
     assert asked.section() == {
@@ -126,7 +126,7 @@ def test_the_budget_and_choices_go_into_the_spec(spec: Path, asked: Asked) -> No
         planned(str(spec), asked.section(), 0, Run())
 
 
-def test_the_copied_spec_is_what_was_chosen(spec: Path, asked: Asked) -> None:
+def test_the_copied_spec_is_what_was_chosen(spec: Path, asked: TopDownChoices) -> None:
     asked.is_moved, asked.amount = True, Fraction(3)
     asked.levels[list(asked.levels)[-1]] = 5
     copied = spec.with_name("copied.toml")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 from nicegui import Client, ui
 
+import louver as lv
+from louver.app.jobs.tables import ArrangedTable, TableView, audited, audited_together
+from louver.app.look import verdict_of
 from louver.app.pages.releases import verdict_on
+from louver.bounds.options import BoundsOptions
+from louver.report.audit import audit_report
+from louver.report.bounds import bounds_report
+from louver.run import Run
+from louver.schema.source import SourceOptions
 
 FINE, BROKEN = {"passed": True, "checks": []}, {"passed": False, "checks": []}
 
@@ -52,3 +62,45 @@ def test_a_release_that_cannot_be_read_keeps_nothing() -> None:
         "ok",
         "  Every promise was recomputed and holds. ",
     )
+
+
+TABLES = {
+    "ok": [("A", "no", 40), ("A", "yes", 60), ("B", "no", 30), ("B", "yes", 90)],
+    "care": [("A", "no", 41), ("A", "yes", 60), ("B", "no", 29), ("B", "yes", 90)],
+    "stop": [("A", "no", 1), ("A", "yes", 60), ("B", "no", 2), ("B", "yes", 90)],
+}
+
+
+@pytest.mark.parametrize("level", TABLES)
+def test_one_verdict_on_all_four_faces(level: str, tmp_path: Path) -> None:
+    """Level and sentence of `bounds` and `audit` in Python and JSON, text, report and explorer."""
+    path, about = tmp_path / "people.csv", SourceOptions(weight="n")
+    lines = ["site,ill,n", *(",".join(map(str, line)) for line in TABLES[level])]
+    path.write_text("\n".join(lines) + "\n")
+    options = BoundsOptions(rows=("site",), cols=("ill",))
+    arranged = ArrangedTable(
+        path=str(path), source=about, names=("site", "ill"), options=options, base=options
+    )
+    alone = lv.bounds(path, rows="site", cols="ill", weight="n")
+    tables = [{"name": "all", "by": ["site", "ill"]}]
+    together = lv.audit(path, tables=tables, weight="n")
+    for found, shown, report in (
+        (alone, audited(arranged, TableView(), Run()), bounds_report(source="t", audit=alone)),
+        (
+            together,
+            audited_together(str(path), about, {"tables": tables}, Run()),
+            audit_report(together, "t"),
+        ),
+    ):
+        said = found.verdict
+        assert found is together or said.level == level
+        assert said.to_dict() == found.to_dict()["verdict"] == shown["verdict"]
+        assert said.sentence in repr(found) and said.sentence in unescape(report)
+        client = Client(ui.page("/"))
+        try:
+            with client.content:
+                banner = verdict_of(shown["verdict"])
+            texts = " ".join(str(getattr(one, "text", "")) for one in banner.descendants())
+            assert str(said.level) in banner.classes and said.sentence in texts
+        finally:
+            client.delete()

@@ -146,7 +146,7 @@ def exists(line: str) -> None:
     if command != "louver":
         return
     level: Any = get_command(app)
-    while hasattr(level, "get_command") and words and re.fullmatch("[a-z]+", words[0]):
+    while hasattr(level, "get_command") and words and re.fullmatch("[a-z][a-z-]*", words[0]):
         level = level.get_command(None, words.pop(0))
         assert level is not None, line
     known = {name for option in level.params for name in (*option.opts, *option.secondary_opts)}

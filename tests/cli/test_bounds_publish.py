@@ -12,6 +12,7 @@ import pytest
 
 import louver as lv
 from cli.command import COUNTED, Runner
+from louver.errors import InputError
 from louver.release.register import Register
 from releases import doubt
 
@@ -37,6 +38,24 @@ def published(call_louver: Runner, people: Path, out: str, *more: str, arranged:
 
 def entries(people: Path) -> int:
     return len(Register(people.parent / "register").entries)
+
+
+def test_python_publishes_the_same(call_louver: Runner, people: Path) -> None:
+    arranged = {"rows": "town", "cols": "ill", "weight": "count"}
+    folder, out = people.parent, people.parent / "out"
+    done = lv.bounds.publish(people, **arranged, registry=folder / "register", publish=out)
+    assert done.published == str(out) and done.refused is None and done.is_safe
+    assert lv.verify(out).passed and entries(people) == 1
+    again = published(call_louver, people, "again")
+    assert again.code == 0 and lv.open(out).manifest.promises == lv.open(folder / "again").manifest.promises
+    alone = lv.bounds.publish(people, **arranged, registry=folder / "register")
+    assert alone.published is None and alone.earlier == 2 and entries(people) == 2
+
+
+def test_publishing_needs_a_register(people: Path) -> None:
+    with pytest.raises(InputError, match="name the folder of the register") as caught:
+        lv.bounds.publish(people, rows="town", cols="ill", weight="count")
+    assert caught.value.option == "--register"
 
 
 @pytest.mark.parametrize("more", [(), ("--decimals", "2"), ("--decimals", "2", "--rounding", "half-even")])

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from cli.command import child_environment
+from releases import made
 
 HEAVY = {"numba", "duckdb", "matplotlib", "pyarrow", "scipy", "pandas", "polars"}
 PRINT_MODULES = "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
@@ -59,3 +60,17 @@ def test_an_audit_draws_nothing(tmp_path) -> None:
 def test_verbs_by_attribute() -> None:
     code = "import louver; assert callable(louver.bounds); assert louver.bounds.suggest"
     assert "duckdb" in modules_after(code)
+
+
+def test_verify_loads_what_it_needs(tmp_path) -> None:
+    """A small release is doubted in a moment: no kernel, no database, and not the dataframes of others, which PyArrow would load."""
+    out = made(tmp_path / "release")
+    loaded = modules_after(RUN.format(arguments=f'"verify", {str(out)!r}, "--skip-report"'))
+    assert "pyarrow" in loaded
+    assert not loaded & (HEAVY - {"pyarrow"})
+
+
+def test_the_constraint_solver_gets_its_pandas() -> None:
+    """OR-Tools imports pandas itself; refused, every search by constraints would end in an internal error."""
+    code = "import sys; from louver.cli import WithoutPandas; sys.meta_path.insert(0, WithoutPandas)"
+    assert "pandas" in modules_after(f"{code}; from ortools.sat.python import cp_model")

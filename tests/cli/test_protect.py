@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import openpyxl
+
 from cli.command import Runner
 
 SPEC = """
@@ -41,10 +43,14 @@ def test_tables_are_protected_published_and_verified(call_louver: Runner, tmp_pa
     assert "Every primary cell is protected." in done.out and "Published: " in done.out
     page = (tmp_path / "inside.html").read_text()
     assert "fewer than 2 contributors" in page and "For the data steward only" in page
+    assert "Map of the pattern" in page and "primary (C)" in page and "secondary (D)" in page
     assert call_louver("verify", tmp_path / "out").code == 0
     lines = (tmp_path / "out/data/01-turnover.csv").read_text().splitlines()
-    assert lines[0] == '"trade","size","turnover","status"'
-    assert '"food","small",,"C"' in lines
+    assert lines[0] == '"trade","size","turnover","obs_status","conf_status"'
+    assert '"food","small",,"Q","C"' in lines
+    book = openpyxl.load_workbook(tmp_path / "out/data/01-turnover.xlsx")
+    rows = [[cell.value for cell in row] for row in book["table"].iter_rows()]
+    assert rows[0][-2:] == ["obs_status", "conf_status"] and ["food", "small", None, "Q", "C"] in rows
     assert not (tmp_path / "out/report.html").exists()
 
 
@@ -77,6 +83,42 @@ def test_rounded_tables(call_louver: Runner, tmp_path: Path) -> None:
     assert lines[0] == '"trade","size","turnover"' and all(line.endswith("0") for line in lines[1:])
     told = json.loads(call_louver("protect", spec, "--method=round", "--base=10", "--json").out)
     assert told["method"] == "round" and told["rounding"]["beyond"] == 0
+
+
+def test_cell_keys(call_louver: Runner, tmp_path: Path) -> None:
+    people = "id,trade,size\n" + "".join(f"{n},{'fw'[n % 2]},{'sl'[n % 3 // 2]}\n" for n in range(60))
+    (tmp_path / "people.csv").write_text(people)
+    (tmp_path / "spec.toml").write_text(
+        '[source]\nfile = "people.csv"\n[protect]\nmethod = "cellkey"\nperson = "id"\n'
+        '[[protect.tables]]\nname = "t"\nby = ["trade", "size"]\n'
+    )
+    arguments = ("protect", tmp_path / "spec.toml", "--register", tmp_path / "register")
+    done = call_louver(*arguments, "--out", tmp_path / "out", "--html", tmp_path / "inside.html")
+    assert (
+        (done.code, done.err) == (0, "")
+        and "not differential privacy" in done.out
+        and "Published: " in done.out
+    )
+    assert "How the counts were changed" in (tmp_path / "inside.html").read_text()
+    assert call_louver("verify", tmp_path / "out").code == 0
+    told = json.loads(call_louver(*arguments, "--json").out)
+    assert told["cell_keys"]["maximum"] == 5 and told["question"]["earlier"] == 1
+    assert (tmp_path / "register/key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_batch_file_of_tau_argus(call_louver: Runner, tmp_path: Path) -> None:
+    (tmp_path / "firms.rda").write_text(
+        '<SEPARATOR> ","\ntrade\n<RECODEABLE>\nsize\n<RECODEABLE>\nturnover\n<NUMERIC>\n'
+    )
+    (tmp_path / "firms.asc").write_text(FIRMS.split("\n", 1)[1])
+    (tmp_path / "firms.arb").write_text(
+        '<OPENMICRODATA> "firms.asc"\n<SPECIFYTABLE> "trade""size"|"turnover"||-1\n<SAFETYRULE> FREQ(2,10)\n<SUPPRESS> MOD(1)\n'
+    )
+    done = call_louver("protect", tmp_path / "firms.arb", "--attackers=outsider", "--out", tmp_path / "out")
+    assert (done.code, done.err) == (0, "") and call_louver("verify", tmp_path / "out").code == 0
+    (tmp_path / "firms.arb").write_text("<RECODE>\n")
+    done = call_louver("protect", tmp_path / "firms.arb")
+    assert done.code == 2 and len(done.err.splitlines()) == 1
 
 
 def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:

@@ -119,3 +119,21 @@ def test_check_of_a_table(call_louver: Runner, town: Path, tmp_path: Path) -> No
 def test_help_without_a_command(call_louver: Runner) -> None:
     done = call_louver("topdown")
     assert done.code == 0 and "estimate" in done.out
+
+
+def test_measurements_go_out_in_the_published_layout_and_come_back(
+    call_louver: Runner, paid: Path, town: Path, tmp_path: Path
+) -> None:
+    measured = tmp_path / "measured"
+    assert call_louver("topdown", "measure", town, "--out", measured).code == 0
+    assert call_louver("topdown", "export-nmf", town, "--out", tmp_path / "nmf").code == 2
+    given = ("topdown", "export-nmf", town, "--measurements", measured, "--out", tmp_path / "nmf")
+    done = call_louver(*given)
+    assert (done.code, done.out) == (0, "Written to nmf\n")
+    told = call_louver(
+        "topdown", "import-nmf", tmp_path / "nmf", "--out", tmp_path / "in", "--by", "Town", "--json"
+    )
+    assert told.code == 0 and json.loads(told.out)["published_by"] == "Town"
+    missing = call_louver("topdown", "import-nmf", "--out", tmp_path / "again")
+    assert missing.code == 2 and "FOLDER" in missing.err
+    assert call_louver("topdown", "import-nmf", tmp_path, "--out", tmp_path / "again").code == 2

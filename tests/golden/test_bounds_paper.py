@@ -16,16 +16,19 @@ Found while transcribing, and corrected below:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.bounds.check import DisclosureRules, audit_table, compare
+from louver.bounds.check import DisclosureRules, audit_table
+from louver.bounds.check import compare as compare_arrangements
 from louver.bounds.problem import Arrangement, arrange
 from louver.optim.kernels.semigroups.apery import UNREACHABLE, add_unbounded_inplace
 from louver.optim.kernels.semigroups.bitset import add_multiples_inplace, is_set
+from louver.run import Run
 from louver.schema.recode import Recode
 from oracles.knapsack import (
     Viability,
@@ -85,6 +88,9 @@ X3A = Recode("X3", merge={"no degree": ("<HS", "HS", "College"), "degree": ("Bac
 X3B = Recode("X3", merge={"No college": ("<HS", "HS"), "college": ("College", "Bachelor", "Bachelor+")})
 X1C = Recode("X1", merge={"up to 55": ("<25", "25-54"), "over 55": ("55+",)})
 X7D = Recode("X7", merge={"40 or more": ("40", ">40")})
+
+
+compare = partial(compare_arrangements, run=Run())
 
 
 @dataclass(frozen=True, slots=True)

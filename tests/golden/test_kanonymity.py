@@ -8,7 +8,7 @@ import pytest
 from louver.anonymize.columns import NumericColumn
 from louver.anonymize.methods import exact, greedy, split_carry
 from louver.anonymize.methods import sorted_cut as sorted_method
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 
 # Table 1(a): age, sex (F 0, M 1), zip code.
 HEALTH = [
@@ -51,7 +51,7 @@ TABLE_2B = [12, 1, 11, 14, 7, 10, 16, 19, 13, 6, 9, 5, 8, 2, 15, 17, 0, 4, 18, 3
 def problem_of(rows, k, weights=None):
     values = np.array(rows, float)
     weights = weights or [1.0] * values.shape[1]
-    return Problem.build(
+    return AnonymizeProblem.build(
         [NumericColumn(name=str(j), values=values[:, j], weight=w) for j, w in enumerate(weights)], k=k
     )
 

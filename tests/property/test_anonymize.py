@@ -11,14 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import Distance, LKind, NumericColumn, Sensitive, SetColumn, TreeColumn
 from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize.methods import auto as neighbourhood
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.freeform import Matching
 from louver.anonymize.methods.split_carry import Carry
-from louver.anonymize.problem import SUPPRESSED, Problem
-from louver.anonymize.requirements import Distance, LKind, Sensitive
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
@@ -71,7 +70,7 @@ class Case:
         return len(self.columns[0].ranks)
 
     def problem(self, **more):
-        return Problem.build(self.columns, k=self.k, **more)
+        return AnonymizeProblem.build(self.columns, k=self.k, **more)
 
     def least_loss(self, **more):
         return least_loss(self.n, self.k, self.losses, **more)
@@ -197,7 +196,7 @@ def test_exact_with_a_population_equals_brute_force(case, data):
     rows = [*range(case.n), *chosen]
     counts = np.concatenate([np.ones(case.n, int), times])
     columns = [with_population(column, rows) for column in case.columns]
-    problem = Problem.build(columns, k=case.k, population=counts)
+    problem = AnonymizeProblem.build(columns, k=case.k, population=counts)
 
     def is_allowed(members):
         inside = [
@@ -242,7 +241,7 @@ def test_exact_equals_the_papers_program(rows, k):
     values = np.array(rows, float)
     weights = np.array([0.75, 0.25])
     columns = [NumericColumn(name=str(j), values=values[:, j], weight=weights[j]) for j in range(2)]
-    problem = Problem.build(columns, k=k)
+    problem = AnonymizeProblem.build(columns, k=k)
     expected, is_optimal = solve_milp(values, k, weights)
     assert is_optimal
     assert problem.information_loss(exact.solve(problem)) == pytest.approx(expected, abs=1e-6)
@@ -309,7 +308,7 @@ def test_names_of_categories_do_not_change_the_loss(method, data):
     renamed = np.array(data.draw(st.permutations(range(5))))[codes]
     number = NumericColumn(name="number", values=values)
     as_given, as_renamed = (
-        METHODS[method](Problem.build([number, SetColumn(name="set", codes=c, n_labels=5)], k=3))
+        METHODS[method](AnonymizeProblem.build([number, SetColumn(name="set", codes=c, n_labels=5)], k=3))
         for c in (codes, renamed)
     )
     assert as_renamed.loss == as_given.loss

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from louver.audit import audit
-from louver.audit.cells import Cells
+from louver.audit.cells import AuditCells
 from louver.audit.explain import explain
 from louver.audit.load import load
 from louver.audit.options import AuditOptions
@@ -298,7 +298,7 @@ def check_reasons(truth, options, oracle, largest):
     true, everything = truth.ravel(), np.arange(truth.size)
     same = np.array([t.ravel() for t in matching(truth, oracle, candidates_of(truth, True))])
     chosen = np.flatnonzero((same == true).all(axis=0) & (true > 0))
-    cells = Cells(assigns=(everything,), cells=(everything,))
+    cells = AuditCells(assigns=(everything,), cells=(everything,))
     reasons = explain(loaded, cells.pick(chosen), true[chosen], true[chosen], Run())
     # The total being unknown to a smaller set, larger tables count, too.
     others = [table for size in range(largest + 1) for table in tables(truth.shape, size, size)]

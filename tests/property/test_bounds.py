@@ -12,12 +12,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from louver.bounds.check import DisclosureRules, audit_table
-from louver.bounds.conditionals import from_conditionals
-from louver.bounds.exact import solve_exact
-from louver.bounds.knowledge import Known, Statement
+from louver.bounds.check import DisclosureRules, audit_table, solve_exact
+from louver.bounds.knowledge import BoundStatement, Statement
+from louver.bounds.load import from_conditionals
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
-from louver.bounds.rounded import Rounding, _solid_from, published_values, solve_rounded
+from louver.bounds.rounded import RoundingRule, _solid_from, published_values, solve_rounded
 from louver.data.histogram import Histogram
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.semigroups.feasible_multiples import FEASIBLE, feasible_multiples
@@ -176,7 +175,7 @@ def test_exact_conditionals(problem):
 @given(
     known_tables(max_rows=3, max_n=8),
     st.integers(0, 3),
-    st.sampled_from(list(Rounding)),
+    st.sampled_from(list(RoundingRule)),
 )
 def test_rounded_conditionals(problem, decimals, rule):
     counts, given_ = problem
@@ -185,7 +184,7 @@ def test_rounded_conditionals(problem, decimals, rule):
 
 
 @settings(max_examples=40)
-@given(st.data(), st.integers(0, 2), st.sampled_from(list(Rounding)))
+@given(st.data(), st.integers(0, 2), st.sampled_from(list(RoundingRule)))
 def test_rounded_conditionals_with_crossing_sums(data, decimals, rule):
     counts = data.draw(count_tables(max_rows=2, max_n=9).filter(lambda counts: len(counts[0]) == 3))
     row = data.draw(st.sampled_from(labels("r", len(counts))))
@@ -228,7 +227,7 @@ def test_exact_conditionals_with_any_sample_size(counts, n):
         lambda rows: len({len(row) for row in rows}) == 1
     ),
     st.integers(1, 9),
-    st.sampled_from(list(Rounding)),
+    st.sampled_from(list(RoundingRule)),
 )
 def test_rounded_conditionals_that_perhaps_no_table_has(published, n, rule):
     tables = tables_with_rounded(published, 1, rule.value, n)
@@ -246,7 +245,7 @@ def test_rounded_conditionals_that_perhaps_no_table_has(published, n, rule):
 @given(
     st.lists(st.integers(0, 6), min_size=1, max_size=4).filter(any),
     st.integers(0, 2),
-    st.sampled_from(list(Rounding)),
+    st.sampled_from(list(RoundingRule)),
 )
 def test_published_values_are_rounded_conditionals(row, decimals, rule):
     values = published_values(np.array([row]), decimals, rule)
@@ -256,7 +255,7 @@ def test_published_values_are_rounded_conditionals(row, decimals, rule):
 @given(
     st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any),
     st.integers(0, 2),
-    st.sampled_from(list(Rounding)),
+    st.sampled_from(list(RoundingRule)),
 )
 def test_every_total_is_feasible_from_where_rounding_errors_cancel(row, decimals, rule):
     published = published_values(np.array([row]), decimals, rule)[0]
@@ -267,7 +266,7 @@ def test_every_total_is_feasible_from_where_rounding_errors_cancel(row, decimals
     allowed = feasible_totals(
         published,
         10**decimals,
-        rule is Rounding.HALF_EVEN,
+        rule is RoundingRule.HALF_EVEN,
         parent,
         np.zeros(n_cells + 1, dtype=np.int64),
         np.full(n_cells + 1, NO_LIMIT),
@@ -328,7 +327,7 @@ def audits(draw, max_size=3):
     given_ = tuple(one for one in given_ if holds(one, counts))
     decimals = draw(st.sampled_from([None, None, 0, 1, 2]))
     return counts, DisclosureRules(
-        given=given_, decimals=decimals, rounding=draw(st.sampled_from(list(Rounding)))
+        given=given_, decimals=decimals, rounding=draw(st.sampled_from(list(RoundingRule)))
     )
 
 
@@ -464,7 +463,11 @@ def test_two_rows_answer_in_closed_form_for_any_sample_size(a, b, k):
 def test_a_statement_on_a_zero_row_holds_or_clashes(counts, lower):
     counts = [*counts, [0] * len(counts[0])]
     table = table_of(counts)
-    known = [Known(number=1, row=-1, cells=np.ones(len(counts[0]), dtype=bool), lower=lower, upper=NO_LIMIT)]
+    known = [
+        BoundStatement(
+            number=1, row=-1, cells=np.ones(len(counts[0]), dtype=bool), lower=lower, upper=NO_LIMIT
+        )
+    ]
     wanted = np.ones(len(table.counts), dtype=bool)
     if lower == 0:
         assert (

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from louver.bounds.check import DisclosureRules, audit_table
-from louver.bounds.conditionals import from_conditionals
 from louver.bounds.knowledge import Statement
+from louver.bounds.load import from_conditionals
 from louver.bounds.problem import Arrangement, arrange
-from louver.bounds.rounded import Rounding
+from louver.bounds.rounded import RoundingRule
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute
 from oracles.knapsack import compositions, rounded, tables_with_conditionals, tables_with_rounded
@@ -65,7 +65,7 @@ def in_every_table(tables, certain, small):
 
 
 @given(
-    people(), st.sampled_from(SHARES), st.integers(1, 6), st.sampled_from([None, 0, 1, 2]), st.sampled_from(list(Rounding))
+    people(), st.sampled_from(SHARES), st.integers(1, 6), st.sampled_from([None, 0, 1, 2]), st.sampled_from(list(RoundingRule))
 )  # fmt: skip
 def test_of_ones_own_table_the_truth_is_told(counts, certain, small, decimals, rule):
     table = arrange(Histogram.from_dense(np.array(counts), attributes(counts)), ROW_BY_COL)
@@ -101,10 +101,10 @@ def published(counts, decimals, rule, totals=None):
 
 @settings(max_examples=150)
 @given(
-    people(), st.sampled_from(SHARES), st.integers(1, 6), st.sampled_from([None, 1, 2]), st.sampled_from(list(Rounding))
+    people(), st.sampled_from(SHARES), st.integers(1, 6), st.sampled_from([None, 1, 2]), st.sampled_from(list(RoundingRule))
 )  # fmt: skip
-@example([[4, 0], [1, 3]], Fraction(95, 100), 5, 1, Rounding.HALF_UP)
-@example([[1, 0], [0, 1]], Fraction(1), 2, 1, Rounding.HALF_EVEN)
+@example([[4, 0], [1, 3]], Fraction(95, 100), 5, 1, RoundingRule.HALF_UP)
+@example([[1, 0], [0, 1]], Fraction(1), 2, 1, RoundingRule.HALF_EVEN)
 def test_of_somebody_elses_table_only_what_is_certain(counts, certain, small, decimals, rule):
     table, shares = published(counts, decimals, rule)
     n = sum(map(sum, counts))
@@ -127,7 +127,7 @@ def test_of_somebody_elses_table_only_what_is_certain(counts, certain, small, de
 def test_row_totals_and_knowledge_are_used(counts, certain, decimals, known):
     rows = [row for row in counts if any(row)]
     totals = [sum(row) for row in rows]
-    table, shares = published(counts, decimals, Rounding.HALF_UP, totals)
+    table, shares = published(counts, decimals, RoundingRule.HALF_UP, totals)
     units = [[rounded(p, decimals or 0, "half-up") for p in row] for row in shares]
     if decimals is not None and not all(map(any, units)):
         return
@@ -162,7 +162,7 @@ def fitting(shares, total, decimals):
 def test_a_printed_hundred_percent_may_be_less(certain, expected):
     """4,999 of 5,000 are printed 1.000; somebody who has the printed table only cannot rule that out."""
     counts = [[4999, 1], [2500, 2500]]
-    table, _ = published(counts, 3, Rounding.HALF_UP)
+    table, _ = published(counts, 3, RoundingRule.HALF_UP)
     options = DisclosureRules(certain=certain, decimals=3)
     assert audit_table(table, ROW_BY_COL, options, is_counted=False).summary.certain_rows == expected
     own = arrange(Histogram.from_dense(np.array([[5000, 0], [2500, 2500]]), attributes(counts)), ROW_BY_COL)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import random
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louver as lv
+from louver.protect import hide
 from oracles.protect import Judge, World, cells_of
 from oracles.table_attack import Attack
 
@@ -39,15 +45,18 @@ def meaning(labels: dict[str, str]) -> frozenset[int]:
     return frozenset.intersection(*(frozenset(AXES[name][label]) for name, label in labels.items()))
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(
     firms=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6),
     shape=st.sampled_from(["cross", "margins", "tree"]),
     minimum=st.sampled_from([2, 3]),
     attackers=st.sampled_from(["outsider", "contributors"]),
     is_counts=st.booleans(),
+    large=st.sampled_from([hide.LARGE, 0]),
 )
-def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, attackers, is_counts) -> None:
+def test_patterns_protect_and_are_the_best(
+    hierarchy, firms, shape, minimum, attackers, is_counts, large
+) -> None:
     firms = [(place, 1) for place, _ in firms] if is_counts else firms
     tables = [
         {"name": str(n), "by": list(by), **({} if is_counts else {"value": "turnover"})}
@@ -61,14 +70,15 @@ def test_patterns_protect_and_are_the_best(hierarchy, firms, shape, minimum, att
             "turnover": [turnover for _, turnover in firms],
         }
     )
-    found = lv.protect(
-        records,
-        tables=tables,
-        codes={"code": {"hierarchy": str(hierarchy)}} if shape == "tree" else None,
-        rules=[{"rule": "frequency", "minimum": minimum, **({} if is_counts else {"range": 30})}],
-        attackers=attackers,
-        steps=10_000,
-    )
+    with patch.object(hide, "LARGE", large):  # 0: as large tables are protected
+        found = lv.protect(
+            records,
+            tables=tables,
+            codes={"code": {"hierarchy": str(hierarchy)}} if shape == "tree" else None,
+            rules=[{"rule": "frequency", "minimum": minimum, **({} if is_counts else {"range": 30})}],
+            attackers=attackers,
+            steps=10_000,
+        )
     # Labels that no firm has are none of the tables; a hierarchy lists all of its codes.
     places = {place for place, _ in firms}
     used = {name: {label for label in axis if axis[label] & places} for name, axis in AXES.items()} | {
@@ -135,28 +145,47 @@ def inside(firm: dict[str, str | int], cell: dict[str, str]) -> bool:
     return all(firm[name] in leaves(name, code) for name, code in cell.items())
 
 
-@pytest.mark.parametrize("seed", range(6))
+def linked(seed: int, folder: Path) -> tuple[Path, bool]:
+    """The release of two linked tables of some firms, every second one made as large tables are, and whether they count firms."""
+    is_counts = seed % 3 == 2
+    out = folder / "out"
+    with patch.object(hide, "LARGE", 0 if seed % 2 else hide.LARGE):
+        found = lv.protect(
+            pa.Table.from_pylist(some_firms(seed)),
+            tables=[
+                {"name": "-".join(by), "by": by, **({} if is_counts else {"value": "turnover"})}
+                for by in LINKED
+            ],
+            codes=written(folder),
+            rules=[{"rule": "frequency", "minimum": 3, **({} if is_counts else {"range": 20})}],
+            steps=3,
+            out=out,
+        )
+    assert found.is_protected, found
+    return out, is_counts
+
+
+def digest(release: Path) -> str:
+    """Of the tables of a release."""
+    found = hashlib.sha256()
+    for path in sorted((release / "data").iterdir()):
+        found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+MANY = [pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 106)]
+
+
+@pytest.mark.parametrize("seed", [*range(6), *MANY])
 def test_an_attack_on_linked_tables_finds_nothing(tmp_path: Path, seed: int) -> None:
     """All that is published, and each firm's own knowledge, in a program over the crossed table."""
     firms = some_firms(seed)
-    is_counts = seed % 3 == 2
-    out = tmp_path / "out"
-    found = lv.protect(
-        pa.Table.from_pylist(firms),
-        tables=[
-            {"name": "-".join(by), "by": by, **({} if is_counts else {"value": "turnover"})} for by in LINKED
-        ],
-        codes=written(tmp_path),
-        rules=[{"rule": "frequency", "minimum": 3, **({} if is_counts else {"range": 20})}],
-        steps=3,
-        out=out,
-    )
-    assert found.is_protected, found
+    out, is_counts = linked(seed, tmp_path)
     tables = []
     for number, by in enumerate(LINKED, start=1):
         lines = (
             pq.read_table(out / f"data/{number:02d}-{'-'.join(by)}.parquet")
-            .drop_columns(["status"])
+            .drop_columns(["obs_status", "conf_status"])
             .to_pylist()
         )
         tables.append((by, [tuple(line.values()) for line in lines]))
@@ -191,3 +220,23 @@ def test_an_attack_on_linked_tables_finds_nothing(tmp_path: Path, seed: int) -> 
                 n_asked += 1
     assert n_asked
     assert lv.verify(out).passed
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
+def test_the_same_bytes_on_one_core_and_on_all(tmp_path: Path) -> None:
+    every = sorted(os.sched_getaffinity(0))
+    answers = set()
+    for run, cores in enumerate([every[:1], every, every]):
+        code = (
+            "import os, sys; from pathlib import Path; os.sched_setaffinity(0, eval(sys.argv[1]))\n"
+            "sys.path[:0] = eval(sys.argv[2]); from property.test_protect import digest, linked\n"
+            "for seed in range(6, 16):\n"
+            "    folder = Path(sys.argv[3]) / str(seed); folder.mkdir(parents=True)\n"
+            "    print(digest(linked(seed, folder)[0]))"
+        )
+        arguments = [repr(cores), repr(sys.path), str(tmp_path / str(run))]
+        made = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        answers.add(made.stdout)
+    assert len(answers) == 1

@@ -1,6 +1,6 @@
 """anonymize: k-anonymous microdata with the least information loss.
 
-Liang & Samavi (2020): exact, Split & Carry and Greedy Search, beside the methods they compare with. They generalise
+Liang & Samavi (2020): exact, Split & Carry and Greedy Search, and the methods they are compared with. They generalise
 classes one by one; one recoding for the whole file (`recoding="global"`) loses more, and its files compare with one
 another.
 """
@@ -8,25 +8,26 @@ another.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
 from louver._words import counted
-from louver.anonymize.alternatives import CURVE_METHODS, Tried, local_beside, trace, try_each_k
-from louver.anonymize.entry import entry_of
-from louver.anonymize.intersection import Earlier, as_earlier, check_source, intersect, read_earlier
-from louver.anonymize.load import Loaded, load
-from louver.anonymize.lookup import Known, known_now, known_then, person_keys
+from louver.anonymize.alternatives import CURVE_METHODS, Tried, trace, try_each_k, try_local
+from louver.anonymize.classes import ClassesOfPart, form_in_memory
+from louver.anonymize.generalise import PublishedColumn
+from louver.anonymize.intersection import EarlierRelease, check_source, read_earlier
+from louver.anonymize.load import Codebook, HeldFile, load
+from louver.anonymize.lookup import KnownPeople, known_now, known_then, person_keys
+from louver.anonymize.metrics import PublishedClasses
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.parts import in_parts
-from louver.anonymize.problem import Partition, Problem
-from louver.anonymize.publish import publish
+from louver.anonymize.parts import cut_into_parts
+from louver.anonymize.problem import AnonymizeProblem, Partition
+from louver.anonymize.publish import Arranged, RecordStore, Setting, arrange_in_memory, publish
 from louver.anonymize.result import DATA_FILE, AnonymizedRelease, StoredRecords
-from louver.anonymize.solve import form_classes
 from louver.anonymize.watch import Watch
 from louver.data.people import fingerprint
 from louver.data.read import Source, open_source
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnonymizeOptions",
+    "AnonymizeProblem",
     "AnonymizedRelease",
     "Partition",
-    "Problem",
     "anonymize",
     "compare_each_k",
     "write_release",
@@ -58,7 +59,7 @@ __all__ = [
 
 
 NOT_EARLIER = ("table", "query", "where", "missing_code")
-"""How the data are read, but not the records of an earlier release."""
+"""Reading options that apply to the data but not to the records of an earlier release."""
 
 
 @door(AnonymizeOptions)
@@ -115,6 +116,7 @@ def anonymize(
     accept: bool = False,
     curve: Sequence[int] = (),
     recode: str | Path | Mapping[str, Any] | None = None,
+    analysis: str | Path | Mapping[str, Any] | None = None,
     top_code: Mapping[str, float] | None = None,
     bottom_code: Mapping[str, float] | None = None,
     round_to: Mapping[str, float] | None = None,
@@ -142,7 +144,7 @@ def anonymize(
     out : path, optional
         Release directory to make.
     ledger : path, optional
-        With `out`: where the file is logged as an exact disclosure; by default the ledger beside the data, where there is one.
+        With `out`: where the file is logged as an exact disclosure; by default the ledger next to the data, if there is one.
 
     Returns
     -------
@@ -162,11 +164,12 @@ def anonymize(
         raise InputError(
             "option --parts holds no records in memory; name a folder for the release (out).", option="out"
         )
-    with _made(request, out, run) as release:
-        if place is not None and not release.is_withheld:
-            release = _written(release, place, report, run)
-    if out is not None and isinstance(release.table, StoredRecords):
-        release = replace(release, table=StoredRecords(Path(out) / DATA_FILE))
+    with _made(request, place, run) as release:
+        if place is None or release.is_withheld:
+            return release
+        _write(release, place, report, run)
+    if isinstance(release.table, StoredRecords):
+        return replace(release, table=StoredRecords(place.out / DATA_FILE))
     return release
 
 
@@ -179,24 +182,32 @@ def write_release(
     report: Report | None = None,
     run: Run | None = None,
 ) -> AnonymizedRelease:
-    """Publish a result that `anonymize` returned for this request, as it does itself where `out` is given.
+    """Publish a result that `anonymize` returned for this request, as `anonymize` itself does when `out` is given.
 
     A result that must not be written (`is_withheld`) is returned as it is.
     """
     if release.is_withheld:
         return release
-    return _written(release, _place(request, out, ledger, run), report, run)
+    place = _place(request, out, ledger, run)
+    release = replace(release, ledger=place.payer, remark=place.remark)
+    _write(release, place, report, run)
+    return release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a release goes, and who keeps account of it."""
+    """Where a release is written, and which ledger and register record it."""
 
     out: Path
     payer: Path | None
     dataset: KeyedHash
     people: People
     memory: Memory | None
+
+    @property
+    def remark(self) -> str | None:
+        """A remark on how these people relate to those in the register."""
+        return None if self.memory is None else _remark(self.memory)
 
 
 def _place(
@@ -221,12 +232,8 @@ def _place(
     return _Place(out=Path(out), payer=payer, dataset=dataset, people=people, memory=memory)
 
 
-def _written(
-    release: AnonymizedRelease, place: _Place, report: Report | None, run: Run | None
-) -> AnonymizedRelease:
+def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run: Run | None) -> None:
     page = None if report is None else (run or Run()).attend(report, release)
-    remark = None if place.memory is None else _remark(place.memory)
-    release = replace(release, ledger=place.payer, remark=remark)
     release.write(
         place.out,
         page,
@@ -236,11 +243,9 @@ def _written(
         memory=place.memory,
         run=run,
     )
-    return release
 
 
 def _remark(memory: Memory) -> str | None:
-    """What to know about the people that the register tells of."""
     n_tables = sum(len(entry.content["tables"]) for entry in memory.entries)
     if not n_tables:
         return memory.remark
@@ -251,68 +256,108 @@ def _remark(memory: Memory) -> str | None:
 
 
 def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequence[str]]:
-    """What `where` of the source lets through, as labels."""
+    """For the register: the labels that the source's `where` lets through."""
     source = request.source
-    if source.where is None:
+    if source.where is None or request.options.registry is None:
         return {}
     with open_source(request.data, **{**source.opening(), "where": None}, run=run) as opened:
         return restriction(opened, source.where, request.schema)
 
 
-def _made(
-    request: Request[AnonymizeOptions], out: str | Path | None, run: Run | None
-) -> AbstractContextManager[AnonymizedRelease]:
-    """The release, for as long as what it was made from has to be there."""
-    if out is not None and request.options.parts is not None:
-        return in_parts(request, Path(out), run or Run())
-    return nullcontext(_anonymize(request, run))
-
-
 def compare_each_k(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
-    """A release with the points of its own method on its curve, and no others; nothing is written."""
-    return _anonymize(request, run, others=())
+    """A release whose curve has only the points of its own method; nothing is written."""
+    with _made(request, None, run, others=()) as release:
+        return release
 
 
-def _anonymize(
-    request: Request[AnonymizeOptions], run: Run | None, others: Sequence[str] = CURVE_METHODS
-) -> AnonymizedRelease:
-    """Read, form classes, publish; then compare with other choices and with earlier releases."""
+@contextmanager
+def _made(
+    request: Request[AnonymizeOptions],
+    place: _Place | None,
+    run: Run | None,
+    others: Sequence[str] = CURVE_METHODS,
+) -> Iterator[AnonymizedRelease]:
+    """Read, form classes, compare with other choices and with earlier releases, publish.
+
+    The release, for as long as what it was made from has to be there.
+    """
     started = time.perf_counter()
     options = request.options
     watch = Watch(run, options.seconds if options.steps is None else None)
-    with (
-        watch.stage("reading"),
-        open_source(request.data, **request.source.opening(), run=watch.run) as source,
-    ):
-        loaded = load(source, options, request.schema, watch.run)
-        earlier, known = _earlier(source, loaded, request, watch.run)
-    began = time.perf_counter()
-    answer = form_classes(loaded, options, watch)
-    made = Tried(answer=answer, seconds=time.perf_counter() - began)
-    by_k = try_each_k(loaded, options, made, watch.run)
-    answer = by_k[options.k].answer
-    with watch.stage("publishing"):
-        release = watch.run.attend(publish, loaded, answer, options, watch.run)
-        if options.registry is not None:
-            release = replace(release, entry=entry_of(release, loaded.records, _filter(request, watch.run)))
-    release = replace(
-        release,
-        curve=trace(loaded, options, by_k, watch.run, others),
-        beside=local_beside(loaded, options, watch.run),
-        stopped=watch.stopped,
-        stages=watch.told,
-    )
-    if earlier:
-        releases = [as_earlier(release), *earlier]
-        together = intersect(known, releases, options.sensitive, options.k, link=options.link)
-        release = replace(release, intersection=together, is_accepted=options.accept)
-    return replace(release, seconds=time.perf_counter() - started)
+    with ExitStack() as held:
+        earlier: list[EarlierRelease] = []
+        known: list[KnownPeople] = []
+        store: RecordStore
+        if place is not None and options.parts is not None:
+            store = held.enter_context(cut_into_parts(request, place.out, watch))
+        else:
+            store, earlier, known = _load(request, watch)
+        began = time.perf_counter()
+        made = Tried(parts=store.form(options, watch), seconds=time.perf_counter() - began)
+        by_k = try_each_k(store, options, made, watch.run)
+        setting = Setting(
+            started=started,
+            curve=trace(store, options, by_k, watch.run, others),
+            local=try_local(store, options, watch.run),
+            earlier=earlier,
+            known=known,
+            where=_filter(request, watch.run),
+            records=None
+            if options.analysis is None or not isinstance(store, _MemoryStore)
+            else store.file.records,
+            ledger=None if place is None else place.payer,
+            remark=None if place is None else place.remark,
+        )
+        parts = by_k[options.k].parts
+        if options.parts is None:
+            yield watch.run.attend(publish, store, parts, options, watch, setting)
+        else:
+            yield publish(store, parts, options, watch, setting)
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryStore:
+    """A file in memory: a single part."""
+
+    file: HeldFile
+    part_sizes: tuple[int, ...] = ()
+
+    @property
+    def codebook(self) -> Codebook:
+        return self.file.codebook
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.file.column_names
+
+    def form(self, options: AnonymizeOptions, watch: Watch) -> list[ClassesOfPart]:
+        return form_in_memory(self.file, options, watch)
+
+    def arrange(
+        self,
+        parts: Sequence[ClassesOfPart],
+        published: Sequence[PublishedColumn],
+        seen: PublishedClasses,
+        options: AnonymizeOptions,
+        run: Run,
+    ) -> Arranged:
+        return arrange_in_memory(self.file, parts, published, seen, options, run)
+
+
+def _load(
+    request: Request[AnonymizeOptions], watch: Watch
+) -> tuple[_MemoryStore, list[EarlierRelease], list[KnownPeople]]:
+    """All records, and the earlier releases with what is known about each person."""
+    options, run = request.options, watch.run
+    with watch.stage("reading"), open_source(request.data, **request.source.opening(), run=run) as source:
+        file = load(source, options, request.schema, run)
+        return _MemoryStore(file), *_earlier(source, file, request, run)
 
 
 def _earlier(
-    source: Source, loaded: Loaded, request: Request[AnonymizeOptions], run: Run
-) -> tuple[list[Earlier], list[Known]]:
-    """Earlier releases, and what is known of everybody when this one and each of them was made."""
+    source: Source, file: HeldFile, request: Request[AnonymizeOptions], run: Run
+) -> tuple[list[EarlierRelease], list[KnownPeople]]:
+    """Earlier releases, and what was known about each person when this one and each of them was made."""
     options = request.options
     releases = [read_earlier(folder) for folder in options.against]
     if not releases:
@@ -321,15 +366,15 @@ def _earlier(
     if options.link is None:
         for release in releases:
             release.check_columns(source.columns)
-        now = known_now(source, loaded, names)
+        now = known_now(source, file, names)
         return releases, [now] * (1 + len(releases))
     keys = person_keys(source, options.link, run)
     opening = {name: value for name, value in request.source.opening().items() if name not in NOT_EARLIER}
-    known = [known_now(source, loaded, [name for name in names if name in source.columns])]
-    for release, file in zip(releases, options.earlier, strict=True):
-        then = known_then(file, opening, options.link, keys, names, release.coding, run)
-        release.check_columns(then.records.column_names, Path(file).name)
-        check_source(release, then, Path(file).name)
+    known = [known_now(source, file, [name for name in names if name in source.columns])]
+    for release, path in zip(releases, options.earlier, strict=True):
+        then = known_then(path, opening, options.link, keys, names, release.coding, run)
+        release.check_columns(then.records.column_names, Path(path).name)
+        check_source(release, then, Path(path).name)
         known.append(then)
     return releases, known
 

@@ -1,4 +1,4 @@
-"""What other choices would lose on the same data: the risk-utility curve over k and methods, and local beside global recoding."""
+"""What other choices would lose on the same data: the risk-utility curve over k and methods, and local instead of global recoding."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from louver.anonymize.load import Loaded
+import numpy as np
+
+from louver.anonymize.classes import ClassesOfPart
+from louver.anonymize.load import Codebook
 from louver.anonymize.methods import METHODS
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Answer
-from louver.anonymize.publish import classes_as_published, risk_as_published
-from louver.anonymize.solve import form_classes
+from louver.anonymize.publish import RecordStore, classes_as_published, lost_shares, risk_as_published
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.run import Run
 
-__all__ = ["CURVE_METHODS", "Beside", "CurvePoint", "Tried", "local_beside", "trace", "try_each_k"]
+__all__ = ["CURVE_METHODS", "CurvePoint", "LocalRecoding", "Tried", "trace", "try_each_k", "try_local"]
 
 CURVE_METHODS = ("auto", "greedy", "sorted", "mondrian-relaxed")
 
 MOST_SECONDS = 3.0
-"""Most time for one point of another method than that of the release."""
+"""Time limit for one point of a method other than the release's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class CurvePoint:
     Attributes
     ----------
     gcp : float
-        Mean share of the quasi-identifiers' detail that is lost.
+        Mean share of the quasi-identifiers' detail that was lost.
     highest_risk, average_risk : float
         Prosecutor risk.
     """
@@ -46,14 +47,18 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tried:
-    """What a search for one k found; `seconds` is how long it took."""
+    """What a search for one k found, part by part; `seconds` is how long it took."""
 
-    answer: Answer
+    parts: list[ClassesOfPart]
     seconds: float
 
+    @property
+    def loss(self) -> int:
+        return sum(part.loss for part in self.parts)
 
-def try_each_k(loaded: Loaded, options: AnonymizeOptions, made: Tried, run: Run) -> dict[int, Tried]:
-    """The best answer of the release's own method for every k that was asked for, and for that of the release.
+
+def try_each_k(store: RecordStore, options: AnonymizeOptions, made: Tried, run: Run) -> dict[int, Tried]:
+    """The best classes that the release's own method finds for every k of the curve and for the release's own k.
 
     Parameters
     ----------
@@ -62,82 +67,82 @@ def try_each_k(loaded: Loaded, options: AnonymizeOptions, made: Tried, run: Run)
 
     Notes
     -----
-    Every k has the same limit and options. Classes of k records have fewer, too, so what was found for a larger k is taken for a
-    smaller one where it loses less: the loss never falls as k grows. That holds for the release itself, which is one of the points.
+    Every k has the same limit and options. Classes of at least k records also have at least k - 1, so what was found for a larger k
+    is taken for a smaller one where it loses less: the loss never falls as k grows. The release itself is one of the points.
     """
     if not options.curve:
         return {options.k: made}
     limit = options.seconds if options.steps is None else None
-    return _from_the_largest(loaded, options, {*options.curve, options.k}, {options.k: made}, limit, run)
+    return _from_the_largest(store, options, {*options.curve, options.k}, {options.k: made}, limit, run)
 
 
 def _from_the_largest(
-    loaded: Loaded,
+    store: RecordStore,
     options: AnonymizeOptions,
     ks: Iterable[int],
     known: Mapping[int, Tried],
     seconds: float | None,
     run: Run,
 ) -> dict[int, Tried]:
-    """Answers by k, none of which loses more than one for a larger k; a k that cannot be met has none."""
+    """Classes by k, none losing more than those for a larger k; a k that cannot be met has none."""
     found: dict[int, Tried] = {}
     best: Tried | None = None
     for k in sorted(ks, reverse=True):
-        own = known[k] if k in known else _search(loaded, options, k, Watch(run, seconds))
-        if own is not None and (best is None or own.answer.loss <= best.answer.loss):
+        own = known[k] if k in known else _search(store, options, k, Watch(run, seconds))
+        if own is not None and (best is None or own.loss <= best.loss):
             best = own
         elif own is not None and best is not None:
-            proved = {"lower_bound": own.answer.lower_bound, "status": own.answer.status}
-            best = Tried(answer=replace(best.answer, **proved), seconds=own.seconds)  # type: ignore[type-var]
+            parts = [
+                replace(taken, bound=part.bound, status=part.status)
+                for taken, part in zip(best.parts, own.parts, strict=True)
+            ]
+            best = Tried(parts=parts, seconds=own.seconds)
         if best is not None:
             found[k] = best
     return dict(sorted(found.items()))
 
 
-def _search(loaded: Loaded, options: AnonymizeOptions, k: int, watch: Watch) -> Tried | None:
-    """What one method finds for one k; None where it cannot be met."""
-    problem = loaded.problem
-    if k > problem.n_records and not problem.requirements.matches:
+def _search(store: RecordStore, options: AnonymizeOptions, k: int, watch: Watch) -> Tried | None:
+    """What one method finds for one k; None if k cannot be met."""
+    if k > store.codebook.n_records and not options.k_map:
         return None
-    matches = type(problem.requirements.matches)(k if problem.requirements.matches else 0)
-    requirements = problem.requirements._replace(matches=matches)
     started = time.perf_counter()
     try:
-        problem = replace(problem, k=k, requirements=requirements)
-        answer = form_classes(replace(loaded, problem=problem), options, watch)
+        parts = store.form(options.model_copy(update={"k": k}), watch)
     except InfeasibleError:
         return None
-    return Tried(answer=answer, seconds=time.perf_counter() - started)
+    return Tried(parts=parts, seconds=time.perf_counter() - started)
 
 
 def trace(
-    loaded: Loaded,
+    store: RecordStore,
     options: AnonymizeOptions,
     own: Mapping[int, Tried],
     run: Run,
     others: Sequence[str] = CURVE_METHODS,
 ) -> tuple[CurvePoint, ...]:
-    """The points of the release's own method, and those of `others`, which have MOST_SECONDS at most for each k."""
+    """The points of the release's own method, and those of `others`, which get at most MOST_SECONDS for each k."""
     if not options.curve:
         return ()
-    points = [_point(loaded, options, k, tried) for k, tried in own.items()]
+    points = [_point(store.codebook, options, k, tried) for k, tried in own.items()]
     unset = [name for method in METHODS.values() for name in method.own_options]
     for method in others:
         if method != options.method:
             plain = options.model_copy(update={"method": method, **dict.fromkeys((*unset, "steps"))})
             limit = min(options.seconds, MOST_SECONDS)
-            found = _from_the_largest(loaded, plain, set(options.curve), {}, limit, run)
-            points += [_point(loaded, plain, k, tried) for k, tried in found.items()]
+            found = _from_the_largest(store, plain, set(options.curve), {}, limit, run)
+            points += [_point(store.codebook, plain, k, tried) for k, tried in found.items()]
     return tuple(points)
 
 
-def _point(loaded: Loaded, options: AnonymizeOptions, k: int, tried: Tried) -> CurvePoint:
-    answer, problem = tried.answer, loaded.problem
-    risk = risk_as_published(loaded, answer, classes_as_published(loaded, answer, options))
+def _point(codebook: Codebook, options: AnonymizeOptions, k: int, tried: Tried) -> CurvePoint:
+    risk = risk_as_published(
+        codebook, tried.parts, classes_as_published(codebook, tried.parts, options), options
+    )
     return CurvePoint(
         method=options.method,
         k=k,
-        gcp=float((problem.lost_shares(answer) / problem.n_records).mean()),
+        gcp=float((lost_shares(tried.parts) / codebook.n_records).mean()),
         highest_risk=risk.prosecutor_highest,
         average_risk=risk.prosecutor_average,
         seconds=tried.seconds,
@@ -145,8 +150,8 @@ def _point(loaded: Loaded, options: AnonymizeOptions, k: int, tried: Tried) -> C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """The loss of a way of recoding that was not chosen, on the scale of the one that was."""
+class LocalRecoding:
+    """What classes generalised one by one would lose, where one recoding for the whole file was chosen."""
 
     recoding: str
     information_loss: float
@@ -155,17 +160,18 @@ class Beside:
     suppressed: int
 
 
-def local_beside(loaded: Loaded, options: AnonymizeOptions, run: Run) -> Beside | None:
-    """What classes formed one by one would lose, in a short search; None where those are what is published."""
+def try_local(store: RecordStore, options: AnonymizeOptions, run: Run) -> LocalRecoding | None:
+    """What local recoding would lose, by a short search; None if local recoding is what is published."""
     if options.recoding == "local":
         return None
     watch = Watch(run, min(options.seconds, MOST_SECONDS) if options.steps is None else None)
-    answer = form_classes(loaded, options.model_copy(update={"recoding": "local"}), watch)
-    problem = loaded.problem
-    return Beside(
+    local = options.model_copy(update={"recoding": "local"})
+    parts = store.form(local, watch)
+    codebook, lost = store.codebook, lost_shares(parts)
+    return LocalRecoding(
         recoding="local",
-        information_loss=problem.information_loss(answer),
-        gcp=float(problem.lost_shares(answer).mean()) / problem.n_records,
-        classes=classes_as_published(loaded, answer, options).n,
-        suppressed=answer.n_suppressed,
+        information_loss=float((lost * np.array([column.weight for column in codebook.columns])).sum()),
+        gcp=float(lost.mean()) / codebook.n_records,
+        classes=classes_as_published(codebook, parts, options).n,
+        suppressed=sum(part.n_suppressed for part in parts),
     )

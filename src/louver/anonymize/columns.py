@@ -1,13 +1,17 @@
-"""Quasi-identifiers of the three sorts, each with its loss: numbers to intervals, categories to sets or tree nodes.
+"""Quasi-identifiers of three types, each with its loss, and sensitive columns with what they require of a class.
 
-Every sort knows its loss twice: in real numbers, as published (`class_losses`), and in whole units for the kernels
-(`encode`), in which sums are exact and ties are ties.
+Numbers become intervals, categories sets or nodes of a tree.
+
+Every type defines its loss twice: in real numbers, as published (`class_losses`), and in whole units for the kernels
+(`encode`), for which sums and ties are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import ceil, log
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +19,21 @@ from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver.errors import InputError
+from louver.optim.kernels.classes.diversity import (
+    DISTANCE,
+    EQUAL,
+    FARTHEST,
+    LEAST_DISTINCT,
+    LEAST_ENTROPY,
+    N_LIMITS,
+    ORDERED,
+    START,
+    STOP,
+    TABLES,
+    TREE_DISTANCE,
+    Requirements,
+)
+from louver.optim.kernels.classes.diversity import LEVELS as DISTANCE_LEVELS
 from louver.optim.kernels.classes.loss import (
     FULL,
     GAPPED,
@@ -33,17 +52,30 @@ from louver.optim.kernels.classes.loss import (
     WORD_STOP,
 )
 
-__all__ = ["Column", "NumericColumn", "SetColumn", "TreeColumn", "encode", "given_values", "of_rows"]
+__all__ = [
+    "Distance",
+    "Guarantee",
+    "LKind",
+    "NumericColumn",
+    "QuasiColumn",
+    "Sensitive",
+    "SetColumn",
+    "TreeColumn",
+    "build_requirements",
+    "encode",
+    "given_values",
+    "of_rows",
+]
 
 
 TOTAL_UNITS = 2**30
-"""Units that a record without any published value loses: small enough for sums of columns in 32 bits."""
+"""Units lost by a record with no published value: small enough for sums over columns to fit in 32 bits."""
 
 OUTSIDE = TOTAL_UNITS + 1
 """Position of a number of the population that lies outside the table's range."""
 
 
-class Column(Protocol):
+class QuasiColumn(Protocol):
     """What the coded problem needs to know about a quasi-identifier."""
 
     @property
@@ -58,7 +90,7 @@ class Column(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Coded:
-    """A column for the kernels."""
+    """A column in the form that the kernels take."""
 
     kind: int
     codes: NDArray[np.int32]
@@ -77,11 +109,11 @@ class NumericColumn:
     ----------
     name : str
     values : float64 (n,)
-        NaN where missing; beyond `n_sample` stands the population, if any.
+        NaN where missing; entries beyond `n_sample` are the population, if any.
     weight : float
         w_j of (34), as given.
     lower, upper : float, optional
-        L_j and U_j, the permissible values; the table's own least and greatest otherwise.
+        L_j and U_j, the permissible values; by default the table's own minimum and maximum.
     missing_matches : bool
         Whether a missing value matches anything; otherwise it is a category of its own, and mixing it with
         numbers loses everything.
@@ -113,7 +145,7 @@ class NumericColumn:
 
     @property
     def ranks(self) -> Floats:
-        """The values, by whose variance columns are ordered; missing ones come last."""
+        """The values whose variance determines the order of columns; missing ones come last."""
         return self.values
 
     def class_losses(self, rows: Ints, starts: Ints) -> Floats:
@@ -153,7 +185,7 @@ class NumericColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SetColumn:
-    """Categories without order, generalised to the set of those that occur in a class.
+    """Unordered categories, generalised to the set of those that occur in a class.
 
     Parameters
     ----------
@@ -182,7 +214,7 @@ class SetColumn:
 
     @property
     def loss_by_count(self) -> Floats:
-        """Loss of a set of 0, 1, 2, ... categories, one more than there are at the end."""
+        """Loss of a set of 0, 1, 2, ... categories, up to one more than there are."""
         counts = np.arange(self.n_labels + 2)
         lost = np.where(counts > 1, counts, 0) if self.one_hot else np.maximum(counts - 1, 0)
         return lost / max(1, self.n_labels)
@@ -207,7 +239,7 @@ class SetColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeColumn:
-    """Categories under a hierarchy, generalised to the lowest node above all that occur in a class.
+    """Categories under a hierarchy, generalised to the lowest node that covers all those in a class.
 
     Parameters
     ----------
@@ -252,7 +284,7 @@ class TreeColumn:
 
     @property
     def tree(self) -> tuple[Ints, Ints]:
-        """Node (levels, leaves) above each leaf in depth-first order, and how many leaves it has below."""
+        """Node (levels, leaves) above each leaf in depth-first order, and the number of leaves below it."""
         order = np.argsort(self._place)
         nodes = np.stack([np.asarray(level, np.int64)[order] for level in self.ancestors])
         return nodes, np.stack([np.bincount(level)[level] for level in nodes])
@@ -287,7 +319,7 @@ class TreeColumn:
         )
 
 
-def given_values(column: Column, rows: Ints) -> Floats:
+def given_values(column: QuasiColumn, rows: Ints) -> Floats:
     """Numbers, or codes of labels, as given; NaN where missing."""
     if isinstance(column, NumericColumn):
         return column.values[rows]
@@ -296,16 +328,16 @@ def given_values(column: Column, rows: Ints) -> Floats:
     return np.where(codes < 0, np.nan, codes).astype(np.float64)
 
 
-def of_rows(column: Column, rows: Ints) -> Column:
-    """A column of some rows, its range and categories unchanged."""
+def of_rows(column: QuasiColumn, rows: Ints, n_sample: int | None = None) -> QuasiColumn:
+    """The column for some rows, its range and categories unchanged; rows beyond `n_sample` are the population."""
     if isinstance(column, NumericColumn):
         low, high = column.span
-        return replace(column, values=column.values[rows], lower=low, upper=high, n_sample=None)
+        return replace(column, values=column.values[rows], lower=low, upper=high, n_sample=n_sample)
     assert isinstance(column, SetColumn | TreeColumn)
     return replace(column, codes=column.codes[rows])
 
 
-def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Ints, float]:
+def encode(columns: Sequence[QuasiColumn]) -> tuple[NDArray[np.int32], Ints, float]:
     """Codes (n, m), the geometry of `louver.optim.kernels.classes.loss`, and the loss of one unit."""
     scale = TOTAL_UNITS / sum(column.weight for column in columns)
     coded = [column.coded(scale) for column in columns]
@@ -321,3 +353,107 @@ def encode(columns: Sequence[Column]) -> tuple[NDArray[np.int32], Ints, float]:
     geometry = np.concatenate([fields.ravel(), *(c.table for c in coded)])
     codes = np.ascontiguousarray(np.stack([c.codes for c in coded], axis=1))
     return codes, geometry, 1 / scale
+
+
+class LKind(StrEnum):
+    """Types of l-diversity (Machanavajjhala et al. 2007)."""
+
+    DISTINCT = "distinct"
+    ENTROPY = "entropy"
+
+
+class Distance(StrEnum):
+    """Distances between the values of a sensitive column, for t-closeness (Li, Li & Venkatasubramanian 2007)."""
+
+    EQUAL = "equal"
+    ORDERED = "ordered"
+    HIERARCHICAL = "hierarchical"
+
+
+KERNEL_DISTANCE = {
+    Distance.EQUAL: EQUAL,
+    Distance.ORDERED: ORDERED,
+    Distance.HIERARCHICAL: TREE_DISTANCE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sensitive:
+    """A sensitive column and the requirements on every class.
+
+    Parameters
+    ----------
+    name : str
+    codes : int64 (n,)
+        Value of each record, 0 to n_values - 1; sorted if the distance is ordered. -1 means missing and does not count as a value.
+    n_values : int
+    l : float, optional
+        Distinct values, or the exponential of the entropy, that every class needs.
+    l_kind : LKind
+    t : float, optional
+        Largest distance between a class and the whole table.
+    distance : Distance
+    ancestors : sequence of int64 (n_values,)
+        Hierarchical distance: the node above each value, from the first level above the values to the root.
+    """
+
+    name: str
+    codes: Ints
+    n_values: int
+    l: float | None = None  # noqa: E741 - the field's own name
+    l_kind: LKind = LKind.DISTINCT
+    t: float | None = None
+    distance: Distance = Distance.EQUAL
+    ancestors: Sequence[Ints] = ()
+
+
+def build_requirements(
+    sensitive: Sequence[Sensitive],
+    order: Ints,
+    population: NDArray[np.int32],
+    multiplicity: Ints,
+    matches: int,
+    key: int = -1,
+) -> Requirements:
+    """Requirements for the kernels; `order` lists the source rows of the records, `key` a column as they say."""
+    n = len(order)
+    coded = [s.codes[order].astype(np.int32) for s in sensitive]
+    return Requirements(
+        sensitive=np.ascontiguousarray(np.stack(coded, axis=1)) if coded else np.zeros((n, 0), np.int32),
+        limits=_limits(sensitive, coded),
+        population=population,
+        multiplicity=multiplicity,
+        matches=np.int64(matches),
+        key=np.int64(key),
+    )
+
+
+def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) -> Floats:
+    """The array of limits that `louver.optim.kernels.classes.diversity` describes."""
+    fields = np.zeros((len(sensitive), N_LIMITS))
+    tables: list[Floats] = []
+    start, table = 0, 1 + fields.size
+    for line, s, codes in zip(fields, sensitive, coded, strict=True):
+        is_entropy = s.l_kind is LKind.ENTROPY
+        known = codes[codes >= 0]
+        shares = np.bincount(known, minlength=s.n_values) / max(1, len(known))
+        line[START - 1], line[STOP - 1] = start, start + s.n_values
+        line[LEAST_DISTINCT - 1] = ceil(s.l) if s.l is not None and not is_entropy else 0
+        line[LEAST_ENTROPY - 1] = log(s.l) if s.l is not None and is_entropy else -1.0
+        line[FARTHEST - 1] = -1.0 if s.t is None else s.t
+        line[DISTANCE - 1] = KERNEL_DISTANCE[s.distance]
+        line[TABLES - 1] = table
+        line[DISTANCE_LEVELS - 1] = len(s.ancestors)
+        tables += [shares, *(np.asarray(level, np.float64) for level in s.ancestors)]
+        start += s.n_values
+        table += s.n_values * (1 + len(s.ancestors))
+    return np.concatenate([[len(sensitive)], fields.ravel(), *tables])
+
+
+class Guarantee(StrEnum):
+    """What a release promises."""
+
+    K_ANONYMITY = "k-anonymity"
+    K_MAP = "k-map"
+    K_UNITS = "k-units"
+    FREEFORM = "freeform"

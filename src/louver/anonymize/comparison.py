@@ -15,11 +15,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from louver._arrays import Floats, Ints
-from louver.anonymize.columns import Column, NumericColumn, given_values
-from louver.anonymize.generalise import Meaning, Published, Sort
+from louver.anonymize.columns import NumericColumn, QuasiColumn, given_values
+from louver.anonymize.generalise import Meaning, PublishedColumn, Sort
 from louver.schema.attribute import Attribute, Kind
 
-__all__ = ["Association", "Bins", "Comparison", "Distribution", "Tally", "compare", "tally"]
+__all__ = ["Association", "BeforeAndAfter", "ColumnBins", "SharesOfColumn", "Tally", "compare", "tally"]
 
 N_BINS = 20
 MOST_DATE_BINS = 150
@@ -27,7 +27,7 @@ MISSING_BIN = "(missing)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class SharesOfColumn:
     """Shares of the records in the bins or categories of one quasi-identifier.
 
     Attributes
@@ -57,10 +57,10 @@ class Association:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class BeforeAndAfter:
     """Distributions and associations of the quasi-identifiers before and after."""
 
-    distributions: tuple[Distribution, ...]
+    distributions: tuple[SharesOfColumn, ...]
     associations: tuple[Association, ...]
 
 
@@ -78,13 +78,15 @@ class Tally:
         )
 
 
-def tally(bins: Sequence[Bins], before: Sequence[Ints], published: Sequence[Published], sizes: Ints) -> Tally:
+def tally(
+    bins: Sequence[ColumnBins], before: Sequence[Ints], published: Sequence[PublishedColumn], sizes: Ints
+) -> Tally:
     """Count source and release.
 
     Parameters
     ----------
     bins, before, published : sequences
-        One of each for every quasi-identifier: its bins, the bin of each record, what is published of it.
+        One of each for every quasi-identifier: its bins, the bin of each record, and its published form.
     sizes : int64 (groups,)
         Records published as each group.
     """
@@ -102,7 +104,7 @@ def tally(bins: Sequence[Bins], before: Sequence[Ints], published: Sequence[Publ
     )
 
 
-def _spread(bins: Bins, published: Published) -> csr_array:
+def _spread(bins: ColumnBins, published: PublishedColumn) -> csr_array:
     """Shares of the bins (groups, bins) that the records of each group have; most groups touch few bins."""
     rows = [bins.spread(meaning) for meaning in published.meanings]
     touched = [np.flatnonzero(row) for row in rows]
@@ -113,11 +115,11 @@ def _spread(bins: Bins, published: Published) -> csr_array:
     ]
 
 
-def compare(bins: Sequence[Bins], found: Tally) -> Comparison:
+def compare(bins: Sequence[ColumnBins], found: Tally) -> BeforeAndAfter:
     """Compare source and release by their tally."""
     n, n_published = found.before[0].sum(), max(1.0, round(found.after[0].sum()))
     distributions = tuple(
-        Distribution(
+        SharesOfColumn(
             name=b.name,
             bins=b.labels,
             before=tuple((old / n).tolist()),
@@ -130,13 +132,13 @@ def compare(bins: Sequence[Bins], found: Tally) -> Comparison:
         Association(first=a.name, second=b.name, before=_cramers_v(old), after=_cramers_v(new))
         for (a, b), old, new in zip(combinations(bins, 2), found.before[m:], found.after[m:], strict=True)
     )
-    return Comparison(distributions=distributions, associations=associations)
+    return BeforeAndAfter(distributions=distributions, associations=associations)
 
 
-class Bins:
+class ColumnBins:
     """Bins of one quasi-identifier: its labels, or at most N_BINS equal steps of its range."""
 
-    def __init__(self, attribute: Attribute, column: Column, rows: Ints) -> None:
+    def __init__(self, attribute: Attribute, column: QuasiColumn, rows: Ints) -> None:
         self.name = attribute.name
         self._edges: Floats | None = None
         values = given_values(column, rows)
@@ -195,7 +197,7 @@ def _bin_names(attribute: Attribute) -> Sequence[str]:
     return [tree.ancestor_of(label, level) for label in attribute.labels]
 
 
-def _crossed(first: Ints, second: Ints, a: Bins, b: Bins) -> Floats:
+def _crossed(first: Ints, second: Ints, a: ColumnBins, b: ColumnBins) -> Floats:
     n, m = len(a.labels), len(b.labels)
     return np.bincount(first * m + second, minlength=n * m).reshape(n, m).astype(np.float64)
 

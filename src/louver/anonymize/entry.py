@@ -5,7 +5,7 @@ That is the published classes, each by the values that its records may have, cro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,66 +13,107 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver._arrays import Ints
+from louver.anonymize.coding import MISSING
 from louver.anonymize.generalise import Sort, number_label
 from louver.anonymize.intersection import published_values
-from louver.anonymize.load import MISSING
-from louver.anonymize.result import AnonymizedRelease
+from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.result import StoredRecords
 from louver.release import told
 
 __all__ = ["entry_of"]
 
 MOST_NUMBERS = 1 << 21
-"""Numbers and labels of an entry; columns with most labels are left out beyond."""
+"""Limit on the numbers and labels in an entry; beyond it, the columns with the most labels are left out."""
 
 
 def entry_of(
-    release: AnonymizedRelease, records: pa.Table, where: Mapping[str, Sequence[str]] | None = None
+    table: pa.Table | StoredRecords,
+    mapping: pa.Table,
+    dictionary: pa.Table,
+    promise: str,
+    n_left_out: int,
+    given: Mapping[str, pa.ChunkedArray],
+    options: AnonymizeOptions,
+    where: Mapping[str, Sequence[str]],
 ) -> told.Plain:
     """The content of the register's entry.
 
     Parameters
     ----------
-    records : Table
-        As they were anonymized.
-    where : mapping, optional
+    table : Table or StoredRecords
+        The published records.
+    promise : str
+        The guarantee in words.
+    n_left_out : int
+        Records of the source that are not published.
+    given : mapping of str to ChunkedArray
+        The different values of each quasi-identifier in the source.
+    where : mapping
         Labels of the records that the file is about.
     """
-    quasi = [str(name) for name in pc.unique(release.mapping["attribute"]).to_pylist()]
-    shown, values = [], []
+    quasi = [str(name) for name in pc.unique(mapping["attribute"]).to_pylist()]
+    values = []
     for name in quasi:
-        of_row, lines = published_values(release.table, release.mapping, name)
-        given = _texts(records[name])
-        is_open = release.parameters.get("missing") == "match" and records[name].null_count > 0
-        shown.append(of_row)
-        values.append([None if is_open else _labels(line, given) for line in lines])
-    labels, codes = {}, {}
-    for name in release.unchanged:
-        if name not in release.coded:
-            labels[name], codes[name] = _coded(release.table[name])
-    too_large = [name for name in release.unchanged if name in release.coded]
-    while True:
-        rows, counts = np.unique(np.stack([*shown, *codes.values()], axis=1), axis=0, return_counts=True)
-        if not codes or rows.size + sum(map(len, labels.values())) <= MOST_NUMBERS:
-            break
-        largest = max(labels, key=lambda name: len(labels[name]))
-        too_large.append(largest)
-        del labels[largest], codes[largest]
+        texts = _texts(given[name])
+        is_open = options.missing == "match" and given[name].null_count > 0
+        lines = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
+        values.append([None if is_open else _labels(line, texts) for line in lines])
+    carried = {
+        line["name"]: line["done"] for line in dictionary.to_pylist() if line["role"] in ("sensitive", "keep")
+    }
+    codes_of: dict[str, dict[str | None, int]] = {
+        name: {} for name, done in carried.items() if done == "unchanged"
+    }
+    too_large = [name for name, done in carried.items() if done != "unchanged"]
+    counted: _Counted | None = None
+    for batch in _batches(table):
+        found = np.stack(
+            [
+                *(published_values(batch, mapping, name)[0] for name in quasi),
+                *(_coded(batch[name], codes) for name, codes in codes_of.items()),
+            ],
+            axis=1,
+        )
+        counted = _added(counted, found, np.ones(len(found), np.int64))
+        while codes_of and counted[0].size + sum(map(len, codes_of.values())) > MOST_NUMBERS:
+            largest = max(codes_of, key=lambda name: len(codes_of[name]))
+            place = len(quasi) + list(codes_of).index(largest)
+            too_large.append(largest)
+            del codes_of[largest]
+            counted = _added(None, np.delete(counted[0], place, axis=1), counted[1])
+    assert counted is not None
     file = told.file(
-        f"{release.guarantee} with k = {release.k}",
+        promise,
         quasi=quasi,
         values=values,
-        columns=labels,
-        rows=rows.tolist(),
-        counts=counts.tolist(),
-        n_left_out=release.n_suppressed,
-        where=where or {},
+        columns={name: list(codes) for name, codes in codes_of.items()},
+        rows=counted[0].tolist(),
+        counts=counted[1].tolist(),
+        n_left_out=n_left_out,
+        where=where,
         too_large=too_large,
     )
     return {"tables": [], "files": [file]}
 
 
+_Counted = tuple[Ints, Ints]
+"""Distinct rows of codes, and how many records have each."""
+
+
+def _batches(table: pa.Table | StoredRecords) -> Iterator[pa.Table]:
+    return table.batches() if isinstance(table, StoredRecords) else iter([table])
+
+
+def _added(counted: _Counted | None, rows: Ints, counts: Ints) -> _Counted:
+    """Add further rows to those already counted, merging equal ones."""
+    if counted is not None:
+        rows, counts = np.concatenate([counted[0], rows]), np.concatenate([counted[1], counts])
+    different, place = np.unique(rows, axis=0, return_inverse=True)
+    return different, np.bincount(place.reshape(-1), counts, minlength=len(different)).astype(np.int64)
+
+
 def _texts(column: pa.ChunkedArray) -> dict[str, float]:
-    """The values of a column as text, with the number that each is; NaN where it is none."""
+    """The values of a column as text, each with its number; NaN where it is not a number."""
     texts = {}
     for value in pc.unique(column).to_pylist():
         try:
@@ -83,7 +124,7 @@ def _texts(column: pa.ChunkedArray) -> dict[str, float]:
 
 
 def _text(value: object) -> str:
-    """A value as tables write it."""
+    """A value as it is written in tables."""
     if isinstance(value, bool):
         return str(value).lower()
     return number_label(value) if isinstance(value, float) else str(value)
@@ -100,15 +141,14 @@ def _labels(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str] | 
     return [text for text, number in given.items() if line["lower"] <= number <= line["upper"]]
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[str | None], Ints]:
-    """Labels of a column that is published as it is, and that of each row."""
+def _coded(column: pa.ChunkedArray, codes: dict[str | None, int]) -> Ints:
+    """The label of each row of a column that is published as it is, as a number; new labels are added to `codes`."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    found: dict[str | None, int] = {}
     of_value = [
-        found.setdefault(None if _is_missing(value) else _text(value), len(found))
+        codes.setdefault(None if _is_missing(value) else _text(value), len(codes))
         for value in encoded.dictionary.to_pylist()
     ]
-    return list(found), np.array(of_value, np.int64)[np.asarray(np.from_dlpack(encoded.indices))]
+    return np.array(of_value, np.int64)[np.asarray(np.from_dlpack(encoded.indices))]
 
 
 def _is_missing(value: object) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from louver._arrays import Ints
-from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import NumericColumn, QuasiColumn, SetColumn, TreeColumn
 from louver.data.coded import typed
 from louver.schema.attribute import Attribute
 
@@ -20,7 +20,7 @@ __all__ = [
     "ANYTHING",
     "SEPARATOR",
     "Meaning",
-    "Published",
+    "PublishedColumn",
     "Sort",
     "generalise",
     "mapping_table",
@@ -32,7 +32,7 @@ SEPARATOR = " | "
 """Between the labels of a set."""
 
 ANYTHING = "*"
-"""Printed where a group spans everything, missing values included."""
+"""Printed if a group covers every value, including missing ones."""
 
 
 class Sort(StrEnum):
@@ -67,8 +67,8 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Published:
-    """What all groups publish of one quasi-identifier.
+class PublishedColumn:
+    """What each group publishes for one quasi-identifier.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Published:
     is_interval: bool = False
 
     def column_names(self, as_bounds: bool) -> tuple[str, ...]:
-        """One column of printable labels, or two of the ends of intervals."""
+        """One column of printable labels, or two columns with the interval endpoints."""
         name = self.attribute.name
         return (f"{name}_lower", f"{name}_upper") if as_bounds and self.is_interval else (name,)
 
@@ -109,9 +109,13 @@ class Published:
 
 
 def generalise(
-    attribute: Attribute, column: Column, members: Ints, starts: Ints, public: frozenset[str] = frozenset()
-) -> Published:
-    """What groups publish of a column.
+    attribute: Attribute,
+    column: QuasiColumn,
+    members: Ints,
+    starts: Ints,
+    public: frozenset[str] = frozenset(),
+) -> PublishedColumn:
+    """What the groups publish for a column.
 
     Parameters
     ----------
@@ -120,7 +124,7 @@ def generalise(
     starts : int64 (groups,)
         Where each group starts.
     public : frozenset of str
-        Labels that are known to exist; of the others only those of published records are named.
+        Labels that are known to exist; among all others, only labels of published records are named.
     """
     if isinstance(column, NumericColumn):
         return _intervals(attribute, column, members, starts, public)
@@ -132,7 +136,7 @@ def generalise(
 
 def released_table(
     records: pa.Table,
-    published: Sequence[Published],
+    published: Sequence[PublishedColumn],
     group_of: Ints,
     *,
     unchanged: Sequence[str],
@@ -149,7 +153,7 @@ def released_table(
     unchanged : sequence of str
         Columns that are published as they are.
     is_text : bool
-        Whether numbers among them are text, and become numbers; told by published records alone.
+        Whether numbers among them are text, and become numbers; judged by the published records alone.
     class_ids : int64 (groups,), optional
         What to call the groups, where that is to be published.
     """
@@ -176,7 +180,7 @@ def released_table(
     return pa.table(arrays, names=names)
 
 
-def mapping_table(published: Sequence[Published], sizes: Ints) -> pa.Table:
+def mapping_table(published: Sequence[PublishedColumn], sizes: Ints) -> pa.Table:
     """The applied mapping: every published value, what it stands for, and how many records carry it."""
     lines = []
     for p in published:
@@ -211,7 +215,7 @@ MAPPING = pa.schema(
 
 def _intervals(
     attribute: Attribute, column: NumericColumn, members: Ints, starts: Ints, public: frozenset[str]
-) -> Published:
+) -> PublishedColumn:
     values = column.values[members]
     missing = np.isnan(values)
     known = public
@@ -223,11 +227,13 @@ def _intervals(
     low, high = np.where(is_mixed, -np.inf, low), np.where(is_mixed, np.inf, high)
     ends, of_group = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
     meanings = tuple(_interval(attribute, float(a), float(b), known) for a, b in ends)
-    return Published(attribute=attribute, meanings=meanings, of_group=of_group.reshape(-1), is_interval=True)
+    return PublishedColumn(
+        attribute=attribute, meanings=meanings, of_group=of_group.reshape(-1), is_interval=True
+    )
 
 
 def _interval(attribute: Attribute, low: float, high: float, known: frozenset[str]) -> Meaning:
-    """An interval; without numbers low is +infinity, and what spans everything ends at infinity on both sides."""
+    """An interval; without numbers, low is +infinity; an interval that covers everything is infinite at both ends."""
     if low > high:
         return Meaning(Sort.MISSING, None)
     if low == -np.inf:
@@ -239,7 +245,7 @@ def _interval(attribute: Attribute, low: float, high: float, known: frozenset[st
 
 
 def interval_label(low: str, high: str) -> str:
-    """One value as it is, an interval as "[35, 37]", both ends within.
+    """A single value as it is, an interval as "[35, 37]", with both endpoints included.
 
     A minus sign cannot be taken for a dash, spreadsheets see neither a date nor a formula, and numbers read as JSON. An end that
     would make the label ambiguous is written as JSON writes text.
@@ -259,11 +265,11 @@ AMBIGUOUS = frozenset('[],"')
 
 
 def number_label(value: float) -> str:
-    """A number as it is printed: whole numbers without a point."""
+    """A number as printed: whole numbers have no decimal point."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _sets(attribute: Attribute, column: SetColumn, members: Ints, starts: Ints) -> Published:
+def _sets(attribute: Attribute, column: SetColumn, members: Ints, starts: Ints) -> PublishedColumn:
     groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(members))))
     codes = column.codes[members]
     pairs = np.unique(groups[codes >= 0] * column.n_labels + codes[codes >= 0])
@@ -276,10 +282,10 @@ def _sets(attribute: Attribute, column: SetColumn, members: Ints, starts: Ints) 
         labels = tuple(attribute.labels[code] for code in np.frombuffer(key, in_group.dtype))
         found = Meaning(Sort.SET, SEPARATOR.join(labels), members=labels)
         meanings.append(found if labels else Meaning(Sort.MISSING, None))
-    return Published(attribute=attribute, meanings=tuple(meanings), of_group=of_group)
+    return PublishedColumn(attribute=attribute, meanings=tuple(meanings), of_group=of_group)
 
 
-def _nodes(attribute: Attribute, column: TreeColumn, members: Ints, starts: Ints) -> Published:
+def _nodes(attribute: Attribute, column: TreeColumn, members: Ints, starts: Ints) -> PublishedColumn:
     assert attribute.hierarchy is not None
     places, levels = column.class_levels(members, starts)
     leaf_of_place = np.argsort(column._place)
@@ -300,4 +306,4 @@ def _nodes(attribute: Attribute, column: TreeColumn, members: Ints, starts: Ints
         labels = tuple(attribute.labels[leaf] for leaf in np.sort(below))
         label = attribute.hierarchy.ancestor_of(attribute.labels[int(leaf_of_place[place])], level)
         meanings.append(Meaning(Sort.NODE, label, members=labels))
-    return Published(attribute=attribute, meanings=tuple(meanings), of_group=of_group.reshape(-1))
+    return PublishedColumn(attribute=attribute, meanings=tuple(meanings), of_group=of_group.reshape(-1))

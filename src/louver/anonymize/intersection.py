@@ -1,14 +1,14 @@
-"""What several releases about the same people disclose together.
+"""What several releases about the same people jointly disclose.
 
-Liang & Samavi (2020), section 6: with other weights the classes are cut otherwise, and somebody who holds both files
+Liang & Samavi (2020), section 6: with other weights the classes are different, and anyone who holds both files
 can intersect them. The attacker here knows a person's values of every column that some release generalises, as they were when that
 release was made. In every release that person is one of the rows that fit. In two releases the columns that both publish
-unchanged and that have not changed for the person, and the position where both keep the order, must be the same. So of
-the rows with unchanged columns v at most the lesser number over the two releases can be the person's, and the least sum over all
+unchanged and that have not changed for the person, and the position where both keep the order, must be the same. So among
+the rows with unchanged columns v at most the smaller number over the two releases can be the person's, and the smallest sum over all
 pairs of releases bounds the candidates.
 
-An attacker who pairs the rows of two releases one to one may exclude more: the figures are what is certain to be
-lost, not all that may be.
+An attacker who pairs the rows of two releases one to one may exclude more: the figures state what is certain to be
+disclosed, not everything that may be.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from louver._arrays import Bools, Ints
+from louver.anonymize.coding import MISSING
 from louver.anonymize.generalise import Sort
-from louver.anonymize.load import MISSING
-from louver.anonymize.lookup import Coding, Known, Values, as_texts
-from louver.anonymize.result import DATA_FILE, MAPPING_FILE, AnonymizedRelease
+from louver.anonymize.lookup import Coding, KnownPeople, KnownValues, as_texts
+from louver.anonymize.result import DATA_FILE, MAPPING_FILE
 from louver.errors import InputError
 from louver.release.folder import Folder
 from louver.release.manifest import read_manifest
 from louver.release.verify import verify
 
 __all__ = [
-    "Earlier",
+    "EarlierRelease",
     "Intersection",
-    "as_earlier",
     "check_source",
     "intersect",
     "published_values",
@@ -53,12 +52,12 @@ MOST_PATTERNS = 200
 """Sets of columns that kept their values, for which the rows of two releases are joined."""
 
 BLOCK_CELLS = 1 << 24
-"""Pairs of person and class looked at at once, which bounds memory."""
+"""Pairs of person and class processed at once, which bounds memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intersection:
-    """Candidates that are left of each person when all releases are compared.
+    """The candidates that remain for each person when all releases are compared.
 
     Attributes
     ----------
@@ -67,15 +66,15 @@ class Intersection:
     records : int
         Records of the source.
     fewest : int
-        Least number of rows that can be a person's.
+        Smallest number of rows that can belong to any one person.
     below_k, single : int
         Records with fewer than k candidates, and with one; an attacker may know more.
     absent : int
-        Records that fit no row of some release: whoever is left out of one of them stands out.
+        Records that fit no row of some release: a person who is left out of one of them stands out.
     learnt : tuple of (sensitive column, records)
         Records whose value is certain from two releases together but from none alone.
     link : str or None
-        The key by which everybody was looked up with the values of then; None where the values of now were used.
+        The key by which people were looked up with their earlier values; None where current values were used.
     """
 
     releases: tuple[str, ...]
@@ -98,7 +97,7 @@ class Intersection:
         return bool(self.below_k or any(count for _, count in self.learnt))
 
     def __str__(self) -> str:
-        told = (
+        sentence = (
             f"together with {', '.join(self.releases)}: at least {self.below_k:,} of {self.records:,} records have fewer "
             f"than {self.k} candidates, {self.single:,} have one; the fewest are {self.fewest:,}"
         )
@@ -106,15 +105,15 @@ class Intersection:
             f'; the value of "{name}" becomes certain for {count:,}' for name, count in self.learnt if count
         ]
         if self.absent:
-            more.append(f"; {self.absent:,} are not in every release and stand out by that")
+            more.append(f"; {self.absent:,} stand out because they are not in every release")
         if self.link is None:
             more.append(UNLINKED)
-        return told + "".join(more)
+        return sentence + "".join(more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Earlier:
-    """A released table with the meaning of its values; missing ones may match anything, and rows be in order."""
+class EarlierRelease:
+    """A released table with the meaning of its values; missing ones may match anything, and rows may be in order."""
 
     name: str
     table: pa.Table
@@ -142,19 +141,19 @@ class Earlier:
             )
 
 
-def read_earlier(folder: str | Path) -> Earlier:
+def read_earlier(folder: str | Path) -> EarlierRelease:
     """Read a release directory of `louver anonymize`."""
     name = Path(folder).name
     manifest = read_manifest(folder)
     if manifest.verb != "anonymize":
         raise InputError(f"option --against: {name} is no release of louver anonymize.", option="--against")
-    if not verify(folder, skip_report=True).passed:
+    if not verify(folder, skip_report=True, accept_strings=None).passed:
         raise InputError(
             f"option --against: {name} is not as it was released; see what louver verify says of it.",
             option="--against",
         )
     files = Folder(Path(folder), (DATA_FILE, MAPPING_FILE))
-    earlier = Earlier(
+    earlier = EarlierRelease(
         name=name,
         table=files.table(DATA_FILE),
         mapping=files.table(MAPPING_FILE),
@@ -171,8 +170,8 @@ def read_earlier(folder: str | Path) -> Earlier:
     return earlier
 
 
-def check_source(release: Earlier, known: Known, file: str) -> None:
-    """Refuse records that a release was not made from: more people fit none of its rows than it left out."""
+def check_source(release: EarlierRelease, known: KnownPeople, file: str) -> None:
+    """Refuse records that a release was not made from: more people match none of its rows than it left out."""
     fits = _Fits(release, known)
     is_absent = fits.candidates == 0
     if int(is_absent[fits.of_person[known.is_present]].sum()) > release.n_suppressed:
@@ -182,19 +181,6 @@ def check_source(release: Earlier, known: Known, file: str) -> None:
             option="--earlier",
             file=file,
         )
-
-
-def as_earlier(release: AnonymizedRelease) -> Earlier:
-    """A release that was just made, beside those that it is compared with."""
-    return Earlier(
-        name="this release",
-        table=release.table,
-        mapping=release.mapping,
-        missing_matches=release.parameters["missing"] == "match",
-        is_order_kept=release.is_order_kept,
-        n_suppressed=release.n_suppressed,
-        coding=Coding.of(release.parameters),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -209,7 +195,7 @@ class _Pair:
     patterns : bool (patterns, columns)
         Which columns kept their values; the attacker is taken to know that.
     of_person : int64 (people,)
-        The pattern of each person.
+        Index of each person's pattern.
     """
 
     first: int
@@ -220,8 +206,8 @@ class _Pair:
 
 
 def intersect(
-    known: Sequence[Known],
-    releases: Sequence[Earlier],
+    known: Sequence[KnownPeople],
+    releases: Sequence[EarlierRelease],
     sensitive: Sequence[str],
     k: int,
     *,
@@ -231,17 +217,17 @@ def intersect(
 
     Parameters
     ----------
-    known : sequence of Known
-        What is known of every person when each release was made.
+    known : sequence of KnownPeople
+        What was known about every person when each release was made.
     link : str, optional
-        The key by which people were found in the records of then.
+        The key by which people were found in the earlier records.
 
     Notes
     -----
     **Cost**: O(distinct records x classes) per quasi-identifier and release, in blocks, and a join of the rows of each pair of releases
     for each set of columns that kept their values, MOST_PATTERNS at most.
     """
-    fits = [_Fits(release, told) for release, told in zip(releases, known, strict=True)]
+    fits = [_Fits(release, then) for release, then in zip(releases, known, strict=True)]
     pairs = [_pair(i, j, releases, known) for i, j in combinations(range(len(releases)), 2)]
     points: Ints
     points, counts = np.unique(
@@ -293,13 +279,13 @@ def intersect(
 
 
 class _Learnt:
-    """Whose value of a sensitive column is certain from two releases together but from none alone."""
+    """People whose sensitive value is certain from two releases together but from neither alone."""
 
     def __init__(self, n: int) -> None:
         self._certain, self._before, self._changed = (np.zeros(n, np.bool_) for _ in range(3))
 
     def add(self, chosen: Ints, certain: Bools, before: Bools, *, is_constant: bool) -> None:
-        """Note who is certain in one of two releases; a value that has changed is told by its own release alone."""
+        """Record who is certain in one of two releases; a changed value is certain only from its own release."""
         if is_constant:
             self._certain[chosen] |= certain
             self._before[chosen] |= before
@@ -312,8 +298,8 @@ class _Learnt:
         return flags
 
 
-def _pair(first: int, second: int, releases: Sequence[Earlier], known: Sequence[Known]) -> _Pair:
-    """Compare what two releases publish unchanged of every person."""
+def _pair(first: int, second: int, releases: Sequence[EarlierRelease], known: Sequence[KnownPeople]) -> _Pair:
+    """Compare what two releases publish unchanged about every person."""
     a, b = known[first], known[second]
     shared = [
         name
@@ -331,7 +317,7 @@ def _pair(first: int, second: int, releases: Sequence[Earlier], known: Sequence[
     is_same = np.stack([_is_same(a.records[name], b.records[name]) for name in shared], axis=1)
     patterns, of_person, counts = np.unique(is_same, axis=0, return_inverse=True, return_counts=True)
     of_person = of_person.reshape(-1)
-    if len(patterns) > MOST_PATTERNS:  # the rarest ones are attacked by what all of them have in common
+    if len(patterns) > MOST_PATTERNS:  # the rarest ones are attacked through what they all have in common
         order = np.argsort(-counts, kind="stable")
         number = np.empty(len(patterns), np.int64)
         number[order] = np.minimum(np.arange(len(patterns)), MOST_PATTERNS - 1)
@@ -342,7 +328,7 @@ def _pair(first: int, second: int, releases: Sequence[Earlier], known: Sequence[
 
 
 def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Where two columns have the same value, or both have none."""
+    """The rows where two columns have the same value or are both missing."""
     left, right = as_texts(one), as_texts(other)
     both_missing = pc.and_(pc.is_null(left), pc.is_null(right))
     same = pc.or_(pc.fill_null(pc.equal(left, right), False), both_missing)
@@ -350,8 +336,8 @@ def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
     return flags
 
 
-def _is_placed(pair: tuple[Earlier, Earlier], first: Known, second: Known) -> bool:
-    """Whether the same row of two releases is the same person's: both keep the order of the same people."""
+def _is_placed(pair: tuple[EarlierRelease, EarlierRelease], first: KnownPeople, second: KnownPeople) -> bool:
+    """Whether equal row positions in two releases mean the same person: both keep the order of the same people."""
     return (
         all(release.is_order_kept for release in pair)
         and pair[0].table.num_rows == pair[1].table.num_rows
@@ -359,7 +345,7 @@ def _is_placed(pair: tuple[Earlier, Earlier], first: Known, second: Known) -> bo
     )
 
 
-def _has(release: Earlier, name: str) -> bool:
+def _has(release: EarlierRelease, name: str) -> bool:
     return name in release.table.column_names
 
 
@@ -372,7 +358,7 @@ class _Fits:
         The combination of values that each person has.
     """
 
-    def __init__(self, release: Earlier, known: Known) -> None:
+    def __init__(self, release: EarlierRelease, known: KnownPeople) -> None:
         codes, fits, given = [], [], []
         for name, values in known.values.items():
             if name in release.quasi:
@@ -411,7 +397,7 @@ class _Fits:
         return (self._of_class @ content).tocsr()
 
 
-def _meanings(release: Earlier, name: str, values: Values) -> tuple[Ints, Bools]:
+def _meanings(release: EarlierRelease, name: str, values: KnownValues) -> tuple[Ints, Bools]:
     """The published value of each row (a number), and whether each source value fits each of them."""
     of_row, lines = published_values(release.table, release.mapping, name)
     is_missing = np.array([text in (None, MISSING) for text in values.texts]) & np.isnan(values.numbers)
@@ -431,8 +417,8 @@ def _meanings(release: Earlier, name: str, values: Values) -> tuple[Ints, Bools]
     return of_row, fit
 
 
-def _exact(release: Earlier, name: str, values: Values, known: Known) -> tuple[Ints, Bools]:
-    """The same for a column that a release publishes unchanged: a row fits where it has the very value."""
+def _exact(release: EarlierRelease, name: str, values: KnownValues, known: KnownPeople) -> tuple[Ints, Bools]:
+    """The same for a column that a release publishes unchanged: a row fits if it has exactly that value."""
     is_present = known.is_present
     both = [as_texts(known.records[name].filter(pa.array(is_present))), as_texts(release.table[name])]
     encoded = pa.concat_arrays(both).dictionary_encode(null_encoding="encode")
@@ -443,8 +429,10 @@ def _exact(release: Earlier, name: str, values: Values, known: Known) -> tuple[I
     return of_row, fit
 
 
-def _carried(pair: tuple[Earlier, Earlier], names: Sequence[str], is_placed: bool) -> tuple[Ints, Ints]:
-    """A number for each row of two releases; rows have the same one where all these columns agree, and the place if it counts."""
+def _carried(
+    pair: tuple[EarlierRelease, EarlierRelease], names: Sequence[str], is_placed: bool
+) -> tuple[Ints, Ints]:
+    """A number for each row of two releases; rows share one where all these columns agree, and the position too if it counts."""
     n_first = pair[0].table.num_rows
     number = np.zeros(n_first + pair[1].table.num_rows, np.int64)
     if is_placed:
@@ -457,9 +445,9 @@ def _carried(pair: tuple[Earlier, Earlier], names: Sequence[str], is_placed: boo
 
 
 def _certain(
-    fit: _Fits, chosen: Ints, carried: Ints, together: sparse.csr_matrix, release: Earlier, name: str
+    fit: _Fits, chosen: Ints, carried: Ints, together: sparse.csr_matrix, release: EarlierRelease, name: str
 ) -> tuple[Bools, Bools]:
-    """Whether all rows of a release that can be a person's have one sensitive value, with the other release and without it."""
+    """Whether all rows of a release that may be a person's share one sensitive value, with and without the other release."""
     texts = as_texts(release.table[name]).dictionary_encode(null_encoding="encode")
     values = np.asarray(np.from_dlpack(texts.indices), np.int64)
     n_values = int(values.max(initial=0)) + 1
@@ -474,7 +462,7 @@ def _certain(
 
 
 def _is_one(counts: sparse.csr_matrix) -> Bools:
-    """Where a single value is counted."""
+    """The positions at which a single value is counted."""
     counts = counts.tocsr()
     counts.eliminate_zeros()
     is_one: Bools = np.diff(counts.indptr) == 1
@@ -482,7 +470,7 @@ def _is_one(counts: sparse.csr_matrix) -> Bools:
 
 
 def published_values(table: pa.Table, mapping: pa.Table, name: str) -> tuple[Ints, list[dict[str, Any]]]:
-    """Which line of the mapping each row publishes of an attribute, and these lines.
+    """The mapping line that each row publishes for an attribute, and these lines.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""What an attacker knows of every person when a release was made: the values to look that person up by.
+"""What an attacker knows about every person at the time of a release: the values used to look that person up.
 
-Values change between two releases: people have birthdays and move. Whoever looks for a person in a release uses the values of its time.
-The records of now say what they were for a release made from the same records; for an earlier one its own records are needed, and a key
+Values change between two releases: people have birthdays and move. To find a person in a release, one needs the values as they were then.
+The current records give these for a release made from them; an earlier release needs its own records, and a key
 that tells which of them are the same person's (`--earlier`, `--link`).
 """
 
@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver._arrays import Bools, Floats, Ints
+from louver.anonymize.coding import MISSING
 from louver.anonymize.columns import given_values
-from louver.anonymize.load import MISSING, Loaded
+from louver.anonymize.load import HeldFile
 from louver.anonymize.options import NUMBER_CODES, AnonymizeOptions
-from louver.anonymize.recodes import coded_numbers
+from louver.anonymize.roles import NumberCoding
 from louver.data.coded import CodedColumn, read_coded, typed
 from louver.data.coding import date_form, iso_day
 from louver.data.read import Source, open_source
@@ -30,11 +31,11 @@ from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema
 
-__all__ = ["Coding", "Known", "Values", "as_texts", "known_now", "known_then", "person_keys"]
+__all__ = ["Coding", "KnownPeople", "KnownValues", "as_texts", "known_now", "known_then", "person_keys"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Values:
+class KnownValues:
     """The distinct values of a column, as text and as numbers, and which of them each person has; a missing one is neither."""
 
     texts: Sequence[str | None]
@@ -43,8 +44,8 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Known:
-    """What is known of the people of the new release at the time of one release.
+class KnownPeople:
+    """What is known about the people in the new release at the time of an earlier one.
 
     Attributes
     ----------
@@ -53,10 +54,10 @@ class Known:
     records : pyarrow.Table
         The record of each person then, numbers coded as they were published; nulls for those who were not among the records.
     rows : int64 (people,)
-        The row of each person among the records of then; -1 for those who were not among them.
+        The row of each person among the records of that time; -1 for those who were not among them.
     """
 
-    values: Mapping[str, Values]
+    values: Mapping[str, KnownValues]
     records: pa.Table
     rows: Ints
 
@@ -68,7 +69,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """How a release was made from its records, by its manifest.
+    """How a release was made from its records, according to its manifest.
 
     Attributes
     ----------
@@ -91,21 +92,21 @@ class Coding:
         )
 
 
-def known_now(source: Source, loaded: Loaded, names: Sequence[str]) -> Known:
-    """What the records of now say: the quasi-identifiers, and the other columns that are named."""
-    rows = np.arange(loaded.records.num_rows)
-    values: dict[str, Values] = {}
-    for attribute, column in zip(loaded.attributes, loaded.problem.columns, strict=True):
+def known_now(source: Source, file: HeldFile, names: Sequence[str]) -> KnownPeople:
+    """The present values: the quasi-identifiers, and the other named columns."""
+    rows = np.arange(file.records.num_rows)
+    values: dict[str, KnownValues] = {}
+    for attribute, column in zip(file.codebook.attributes, file.problem.columns, strict=True):
         distinct, of_person = np.unique(given_values(column, rows), return_inverse=True)
         texts: list[str | None] = [None] * len(distinct)
         if attribute.labels:
             texts = [None if np.isnan(d) else attribute.labels[int(d)] for d in distinct]
             distinct = _numbers(texts)
-        values[attribute.name] = Values(texts=texts, numbers=distinct, of_person=of_person)
+        values[attribute.name] = KnownValues(texts=texts, numbers=distinct, of_person=of_person)
     for name in dict.fromkeys(names):
         if name not in values:
             values[name] = _read(source, name, rows)
-    return Known(values=values, records=loaded.records, rows=rows)
+    return KnownPeople(values=values, records=file.records, rows=rows)
 
 
 def person_keys(source: Source, link: str, run: Run) -> pa.Array:
@@ -114,19 +115,19 @@ def person_keys(source: Source, link: str, run: Run) -> pa.Array:
     Raises
     ------
     InputError
-        Where a record has none, or two have the same.
+        If a record has no key, or two records share one.
     """
     source.check_column(link)
     (column,) = read_coded(source, [link], run)
     is_repeated = np.append(column.counts > 1, False)[column.codes]
-    for bad, told in (
+    for bad, problem in (
         (column.codes == column.n_values, "has no value"),
-        (is_repeated, "has a value that another row has, too,"),
+        (is_repeated, "repeats a value"),
     ):
         if bad.any():
             row = source.row_of(int(np.argmax(bad)) + 1)
             raise InputError(
-                f'option --link: column "{link}" in {source.name} {told} on row {row}; name a column with one key for each person.',
+                f'option --link: column "{link}" in {source.name} {problem} on row {row}; name a column with one key for each person.',
                 file=source.name,
                 column=link,
                 row=row,
@@ -143,15 +144,15 @@ def known_then(
     names: Sequence[str],
     coding: Coding,
     run: Run,
-) -> Known:
-    """What the records say that an earlier release was made from, in the order of the people of now.
+) -> KnownPeople:
+    """The values in the records that an earlier release was made from, in the order of the current people.
 
     Parameters
     ----------
     opening : mapping
         How the file is read.
     keys : StringArray (people,)
-        Keys of the people of now.
+        Keys of the current people.
     names : sequence of str
         Columns that some release generalises; those that the file does not have are left out.
     """
@@ -167,28 +168,29 @@ def known_then(
             )
         rows = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
         coded = AnonymizeOptions.model_construct(**coding.number_codes)
-        records = coded_numbers(source.read_all(), source, coded)
+        records = source.read_all()
+        records = NumberCoding.of(source, coded, records.column_names, records.column).apply(records)
         values = {
             name: _read(source, name, rows) for name in dict.fromkeys(names) if name in records.column_names
         }
-    return Known(values=values, records=records.take(found), rows=rows)
+    return KnownPeople(values=values, records=records.take(found), rows=rows)
 
 
 def _as_text(column: CodedColumn) -> pa.Array:
     return column.values.take(pa.array(column.codes))
 
 
-def _read(source: Source, name: str, rows: Ints) -> Values:
+def _read(source: Source, name: str, rows: Ints) -> KnownValues:
     """A column as categories, in the order of the people; -1 for those whose row is -1."""
     coded = read_codes(source, [name], Schema(attributes=(Attribute(name=name, missing=MISSING),)))
     labels = _days(list(coded.attributes[0].labels), source, name)
     numbers = _numbers([None if label == MISSING else label for label in labels])
     of_row = coded.codes[:, 0].astype(np.int64)
-    return Values(texts=labels, numbers=numbers, of_person=np.where(rows >= 0, of_row[rows], -1))
+    return KnownValues(texts=labels, numbers=numbers, of_person=np.where(rows >= 0, of_row[rows], -1))
 
 
 def _days(labels: list[str], source: Source, name: str) -> list[str]:
-    """Labels of a column of dates as releases have them, ISO days; other labels as they are."""
+    """Labels of a date column as releases write them, as ISO dates; other labels unchanged."""
     try:
         form = date_form([label for label in labels if label != MISSING], source, name)
     except InputError:  # no release generalised dates that can be read in two ways
@@ -207,6 +209,6 @@ def _numbers(texts: Sequence[str | None]) -> Floats:
 
 
 def as_texts(column: pa.ChunkedArray) -> pa.Array:
-    """A column as it is compared: numbers as numbers are written."""
+    """A column as text for comparison, its numbers in one notation."""
     cast = pc.cast(typed(column), pa.string())
     return pa.chunked_array(cast.chunks, pa.string()).combine_chunks()

@@ -1,4 +1,4 @@
-"""Risk and utility of the classes that a reader of the file sees, by the names the field uses.
+"""Risk and utility of the classes that a reader of the file sees, under the names used in the field.
 
 Such a class is all records with equal published quasi-identifiers. A method may form several classes that publish the same values: for a
 reader they are one, and every figure about classes counts them as one.
@@ -15,23 +15,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver._arrays import Floats, Ints
-from louver.anonymize.generalise import Published
-from louver.anonymize.problem import SUPPRESSED, Answer, Problem
-from louver.anonymize.requirements import Distance, LKind
+from louver._arrays import Bools, Floats, Ints
+from louver.anonymize.columns import Distance, LKind, QuasiColumn, given_values
+from louver.anonymize.generalise import Meaning, PublishedColumn, Sort
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, Grouping
 from louver.optim.kernels.classes.diversity import count_inplace, distance, n_sensitive_values, variety
+from louver.run import Run
 
 __all__ = [
+    "NEARLY",
     "PublishedClasses",
     "Reached",
     "Risk",
     "UnitsFound",
     "Utility",
+    "WorkedOut",
+    "count_alike",
+    "count_alone",
     "published_classes",
     "published_losses",
     "reached_by",
     "risk_of",
     "utility_of",
+    "worked_out",
 ]
 
 
@@ -44,12 +50,12 @@ class Risk:
     counted : str
         What the size of a class counts: records, or units (households) where they are known.
     prosecutor_highest : float
-        The attacker knows that somebody is in the file: 1 / smallest class.
+        The attacker knows that a given person is in the file: 1 / smallest class.
     prosecutor_average, marketer : float
         Expected share of records re-identified if all are attacked: classes / records; with units the mean over records of
         1 / units in their class.
     journalist_highest, journalist_average : float or None
-        The attacker knows that somebody is in the population: 1 / least number of people that a class matches, and the
+        The attacker knows that a given person is in the population: 1 / least number of people that a class matches, and the
         mean over records of 1 / people that their class matches; None where nothing is known of the population.
     uniques_before, uniques_after : int
         Records alone with their combination of quasi-identifiers.
@@ -76,11 +82,11 @@ class Utility:
     information_loss : float
         Sum over records and quasi-identifiers of weight x share of the column's range (Definition 4).
     gcp : float
-        Mean over records and quasi-identifiers of that share, weights aside; suppressed records lose all.
+        Mean over records and quasi-identifiers of that share, ignoring weights; suppressed records lose all.
     discernibility : int
         Sum of squared class sizes, and the number of records for each suppressed one.
     average_class_size : float
-        Records per class, over k.
+        Mean number of records per class, divided by k.
     by_column : tuple of (name, mean share lost)
     """
 
@@ -146,7 +152,7 @@ def utility_of(
     n_suppressed: int,
     k: int,
 ) -> Utility:
-    """Utility from the sum over records of the share lost in each column, weights aside, and the class sizes.
+    """Utility from the class sizes and the share lost in each column, summed over records without weights.
 
     Examples
     --------
@@ -166,10 +172,10 @@ def utility_of(
 
 
 def published_losses(mapping: pa.Table) -> list[tuple[str, float]]:
-    """Mean share of each attribute that published records lose, measured by what is published of it and nothing else.
+    """Mean share of each attribute that published records lose, measured only by what is published of it.
 
-    Intervals lose their width over the width of all intervals together, sets and nodes (labels - 1) over all labels that
-    occur in the mapping. The source is not asked: its range may be that of a record which was left out.
+    Intervals lose their width divided by that of all intervals together, sets and nodes (labels - 1) divided by all labels that
+    occur in the mapping. The source is not used: its range may be due to a record that was left out.
     """
     losses = []
     for name in pc.unique(mapping["attribute"]).to_pylist():
@@ -203,7 +209,7 @@ def _shares(lines: list[dict[str, Any]]) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitsFound:
-    """How classes that were formed without regard to units hold them, by a column that looks like the number of a household.
+    """How units are spread over classes formed without regard to them, judged by a column that looks like a household number.
 
     Attributes
     ----------
@@ -222,7 +228,7 @@ class UnitsFound:
     def __str__(self) -> str:
         return (
             f'{self.below_k:,} of {self.classes:,} classes have records of fewer than {self.k} households by column "{self.column}", '
-            f"{self.single:,} of a single one, and relatives do not hide each other: name it in --unit, so that k counts households"
+            f"{self.single:,} of a single one, and relatives do not protect each other: name it in --unit, so that k counts households"
         )
 
 
@@ -259,7 +265,9 @@ class PublishedClasses:
         return np.bincount(pairs[:, 0], minlength=self.n)
 
 
-def published_classes(published: Sequence[Published], sizes: Ints, *, as_bounds: bool) -> PublishedClasses:
+def published_classes(
+    published: Sequence[PublishedColumn], sizes: Ints, *, as_bounds: bool
+) -> PublishedClasses:
     """Classes of equal published values.
 
     Parameters
@@ -279,8 +287,8 @@ def published_classes(published: Sequence[Published], sizes: Ints, *, as_bounds:
     return PublishedClasses(of_group=of_group, first=first, sizes=counted)
 
 
-def _printed(published: Published, as_bounds: bool) -> Ints:
-    """A number for each meaning of a column, equal where the same is printed."""
+def _printed(published: PublishedColumn, as_bounds: bool) -> Ints:
+    """A number for each meaning of a column, equal for those that are printed alike."""
     every = replace(published, of_group=np.arange(len(published.meanings)))
     columns = [values.to_pylist() for _, values in every.columns(as_bounds)]
     number: dict[tuple[object, ...], int] = {}
@@ -291,16 +299,16 @@ def _printed(published: Published, as_bounds: bool) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """What the least diverse and the farthest class of a release have in one sensitive column.
+    """The l of the least diverse class and the t of the most distant class of a release, for one sensitive column.
 
     Attributes
     ----------
     l : float or None
-        Fewest distinct values, or the exponential of the least entropy; None where none is asked for.
+        Fewest distinct values, or the exponential of the least entropy; None where no l is required.
     t : float or None
-        Largest distance from the published table; None where none is asked for.
+        Largest distance from the published table; None where no t is required.
     distance : str
-        The distance that t is measured by.
+        The distance in which t is measured.
     """
 
     name: str
@@ -309,13 +317,13 @@ class Reached:
     distance: str
 
     def __str__(self) -> str:
-        told = [] if self.l is None else [f"l = {self.l:.4g} reached"]
-        told += [] if self.t is None else [f"t = {self.t:.4g} reached, {self.distance} distance"]
-        return f"{self.name}: {', '.join(told)}"
+        found = [] if self.l is None else [f"l = {self.l:.4g} reached"]
+        found += [] if self.t is None else [f"t = {self.t:.4g} reached, {self.distance} distance"]
+        return f"{self.name}: {', '.join(found)}"
 
 
-def reached_by(problem: Problem, answer: Answer) -> tuple[Reached, ...]:
-    """What is reached, measured by the published records alone."""
+def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ...]:
+    """The l and t that the classes have, measured by the published records alone."""
     members = np.flatnonzero(answer.labels != SUPPRESSED)
     if not problem.sensitive or not len(members):
         return ()
@@ -337,10 +345,167 @@ def reached_by(problem: Problem, answer: Answer) -> tuple[Reached, ...]:
             )
     return tuple(
         Reached(
-            name=asked.name,
-            l=None if asked.l is None else exp(entropy) if asked.l_kind is LKind.ENTROPY else float(fewest),
-            t=None if asked.t is None else float(farthest),
-            distance=Distance(asked.distance).value,
+            name=required.name,
+            l=None
+            if required.l is None
+            else exp(entropy)
+            if required.l_kind is LKind.ENTROPY
+            else float(fewest),
+            t=None if required.t is None else float(farthest),
+            distance=Distance(required.distance).value,
         )
-        for asked, (fewest, entropy, farthest) in zip(problem.sensitive, worst, strict=True)
+        for required, (fewest, entropy, farthest) in zip(problem.sensitive, worst, strict=True)
     )
+
+
+NEARLY = 0.95
+"""Least share of the records with one unchanged value that must have the quasi-identifier's commonest value among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkedOut:
+    """What columns that are published unchanged reveal of one quasi-identifier.
+
+    Attributes
+    ----------
+    name : str
+    generalised : int
+        Published records whose value is generalised.
+    exactly, nearly : int
+        Of these, how many follow from one unchanged column, or from all of them together, without exception; and how many are the
+        commonest value, where at least 95 % have it.
+    column : str
+        The unchanged column that reveals most.
+    """
+
+    name: str
+    generalised: int
+    exactly: int
+    nearly: int
+    column: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.exactly:,} of {self.generalised:,} generalised values can be inferred exactly from unchanged "
+            f"columns, {self.nearly:,} at {NEARLY:.0%} (most from {self.column})"
+        )
+
+
+def worked_out(
+    records: pa.Table,
+    unchanged: Sequence[str],
+    columns: Sequence[QuasiColumn],
+    published: Sequence[PublishedColumn],
+    group_of: Ints,
+    run: Run,
+) -> tuple[WorkedOut, ...]:
+    """For every quasi-identifier, how many of its generalised values the unchanged columns reveal.
+
+    Parameters
+    ----------
+    group_of : int64 (rows,)
+        The group that each row of the source is published as; -1 is suppressed.
+
+    Notes
+    -----
+    **Cost**: a sort of the records for each pair of an unchanged column and a quasi-identifier.
+    """
+    known = [(name, _coded(records[name])) for name in unchanged]
+    if len(known) > 1:
+        known.append(("all of them together", _joined([codes for _, codes in known])))
+    rows = np.arange(records.num_rows)
+    return tuple(
+        _of_one(column.name, given_values(column, rows), _is_generalised(p, group_of), known, run)
+        for column, p in zip(columns, published, strict=True)
+    )
+
+
+def count_alone(table: pa.Table) -> int:
+    """Published records that no other record equals in every column: anyone who knows all values of a person finds the record."""
+    if not table.num_columns:
+        return 0
+    _, counts = np.unique(_joined([_coded(column) for column in table.columns]), return_counts=True)
+    return int((counts == 1).sum())
+
+
+def count_alike(values: pa.ChunkedArray, classes: Ints) -> int:
+    """Published records in classes whose members all have the same value of a sensitive column; a missing value counts.
+
+    Parameters
+    ----------
+    classes : int64 (n,)
+        The class of each value.
+    """
+    if not len(classes):
+        return 0
+    codes = _coded(values) + 1
+    first = np.zeros(int(classes.max()) + 1, np.int64)
+    first[classes] = codes
+    is_mixed = np.zeros(len(first), np.bool_)
+    is_mixed[classes[codes != first[classes]]] = True
+    return int((~is_mixed[classes]).sum())
+
+
+def _of_one(
+    name: str, values: Floats, is_generalised: Bools, known: Sequence[tuple[str, Ints]], run: Run
+) -> WorkedOut:
+    _, codes = np.unique(values, return_inverse=True)
+    exactly = nearly = np.zeros(len(codes), np.bool_)
+    most, best = 0, ""
+    for other, of_record in known:
+        run.check()
+        is_exact, is_near = _tells(of_record, codes)
+        found = int((is_near & is_generalised).sum())
+        if found > most:
+            most, best = found, other
+        exactly, nearly = exactly | is_exact, nearly | is_near
+    return WorkedOut(
+        name=name,
+        generalised=int(is_generalised.sum()),
+        exactly=int((exactly & is_generalised).sum()),
+        nearly=int((nearly & is_generalised).sum()),
+        column=best,
+    )
+
+
+def _tells(known: Ints, codes: Ints) -> tuple[Bools, Bools]:
+    """Whether the code of each record follows from what is known about it: without exception, and by majority."""
+    n_codes = int(codes.max(initial=0)) + 1
+    pairs, of_record, counts = np.unique(known * n_codes + codes, return_inverse=True, return_counts=True)
+    groups = pairs // n_codes
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    place = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(pairs))))
+    sizes = np.add.reduceat(counts, starts)[place]
+    is_shared = (sizes > 1) & (groups >= 0)
+    is_near = is_shared & (counts >= NEARLY * sizes)
+    return (is_near & (counts == sizes))[of_record], is_near[of_record]
+
+
+def _coded(column: pa.ChunkedArray) -> Ints:
+    """A number for each value; -1 where it is missing."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    indices = column.combine_chunks().dictionary_encode().indices.fill_null(-1)
+    return np.asarray(np.from_dlpack(indices), np.int64)
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    """A number for each combination."""
+    number = np.zeros(len(parts[0]), np.int64)
+    for part in parts:
+        _, number = np.unique(number * (int(part.max(initial=0)) + 2) + part + 1, return_inverse=True)
+    return number
+
+
+def _is_generalised(published: PublishedColumn, group_of: Ints) -> Bools:
+    is_wide = np.array([_is_wide(meaning) for meaning in published.meanings], np.bool_)
+    flags: Bools = np.zeros(len(group_of), np.bool_)
+    is_kept = group_of >= 0
+    flags[is_kept] = is_wide[published.of_group][group_of[is_kept]]
+    return flags
+
+
+def _is_wide(meaning: Meaning) -> bool:
+    if meaning.members is not None:
+        return len(meaning.members) > 1
+    return meaning.sort is Sort.ANYTHING or meaning.lower != meaning.upper

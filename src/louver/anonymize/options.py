@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
-from louver.anonymize.methods import METHODS
-from louver.anonymize.requirements import Guarantee
+from louver.anonymize.columns import Guarantee
+from louver.anonymize.methods import CHOICES, METHODS
 from louver.errors import InputError
 from louver.schema import register
+from louver.schema.analysis import Analysis, AnalysisTable, analyses_of
 from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, recodes_of
 from louver.schema.source import ALL_COLUMNS, SourceOptions
@@ -20,16 +21,16 @@ __all__ = ["AnonymizeOptions"]
 if TYPE_CHECKING:
     MethodName = str
 else:
-    MethodName = Literal[tuple(METHODS)]
+    MethodName = Literal[CHOICES]
 
 UNIT_METHODS = ("auto", "greedy")
-"""Methods that can form classes of different units."""
+"""Methods that can form classes of distinct units."""
 
 WEAKER = [method.name for method in METHODS.values() if method.guarantee is Guarantee.FREEFORM]
 
 
 class AnonymizeOptions(VerbOptions):
-    """Everything `louver anonymize` can be told, but for where the data are and where the release goes."""
+    """All options of `louver anonymize`, except where the data are and where the release goes."""
 
     verb: ClassVar[str] = "anonymize"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
@@ -47,10 +48,10 @@ class AnonymizeOptions(VerbOptions):
     )
     identifying: Names = option((), "Columns to drop.", metavar="A,B", group="columns")
     sensitive: Names = option(
-        (), "Columns that --l and --t speak of, published unchanged.", metavar="A,B", group="columns"
+        (), "Columns that --l and --t protect, published unchanged.", metavar="A,B", group="columns"
     )
     keep: Names = option(
-        (), "Columns to publish unchanged, whatever they give away.", metavar="A,B", group="columns"
+        (), "Columns to publish unchanged, whatever they reveal.", metavar="A,B", group="columns"
     )
     ordered: Orders = option(
         {},
@@ -73,7 +74,7 @@ class AnonymizeOptions(VerbOptions):
     )
     method: MethodName = option(
         "auto",
-        f"{', '.join(name for name in METHODS if name not in WEAKER)}; weaker: {', '.join(WEAKER)}.".replace(
+        f"{', '.join(name for name in CHOICES if name not in WEAKER)}; weaker: {', '.join(WEAKER)}.".replace(
             "auto", "auto (default)", 1
         ),
         metavar="M",
@@ -157,14 +158,14 @@ class AnonymizeOptions(VerbOptions):
         file="one",
     )
     population_count: str | None = option(
-        None, "Column of the population that counts people.", metavar="COLUMN", group="population"
+        None, "QuasiColumn of the population that counts people.", metavar="COLUMN", group="population"
     )
     k_map: bool = option(
         False, "k counts matching people of the population, not records.", group="population"
     )
     unit: str | None = option(
         None,
-        "Household or other unit: k counts different units, and what is constant in each is generalised alike; dropped.",
+        "Household or other unit: k counts different units, and values that all members share are generalised alike. Not published.",
         metavar="COLUMN",
         group="protection",
     )
@@ -173,7 +174,7 @@ class AnonymizeOptions(VerbOptions):
     )
     against: Names = option(
         (),
-        "Earlier release of the same data; says what both disclose together. May be repeated.",
+        "Earlier release of the same data, to report what both disclose together. May be repeated.",
         metavar="RELEASE",
         group="risk",
         file="each",
@@ -181,8 +182,8 @@ class AnonymizeOptions(VerbOptions):
     )
     earlier: Names = option(
         (),
-        "Records that the release of --against was made from, for people whose values have changed; needs --link. May be repeated, in "
-        "the order of --against.",
+        "Records that the release of --against was made from, for people whose values have changed since; needs --link. May be repeated, "
+        "in the order of --against.",
         metavar="FILE",
         group="risk",
         file="each",
@@ -190,7 +191,7 @@ class AnonymizeOptions(VerbOptions):
     )
     link: str | None = option(
         None,
-        "Key of a person, in the data and in --earlier: everybody is looked up in --against by the values of then; never published.",
+        "Key of a person, in the data and in --earlier, by which people are looked up with the values they had then; never published.",
         metavar="COLUMN",
         group="risk",
     )
@@ -215,23 +216,30 @@ class AnonymizeOptions(VerbOptions):
         group="columns",
         file="one",
     )
+    analysis: AnalysisTable | None = option(
+        None,
+        "TOML file with means, shares and regressions to estimate before and after: which of them survive?",
+        metavar="FILE",
+        group="method",
+        file="one",
+    )
     top_code: dict[str, FiniteFloat] = option(
         {},
-        "Greatest number published of a column that travels along; greater ones become it. May be repeated.",
+        "Upper limit for the numbers of a column published unchanged; larger ones are set to it. May be repeated.",
         metavar="A=200000",
         group="columns",
         repeated=True,
     )
     bottom_code: dict[str, FiniteFloat] = option(
         {},
-        "Least number published of a column that travels along; smaller ones become it. May be repeated.",
+        "Lower limit for the numbers of a column published unchanged; smaller ones are set to it. May be repeated.",
         metavar="A=0",
         group="columns",
         repeated=True,
     )
     round_to: dict[str, Annotated[FiniteFloat, Field(gt=0)]] = option(
         {},
-        "Numbers of a column that travels along are rounded to multiples of this. May be repeated.",
+        "Round the numbers of a column published unchanged to multiples of this. May be repeated.",
         metavar="A=100",
         group="columns",
         repeated=True,
@@ -250,7 +258,7 @@ class AnonymizeOptions(VerbOptions):
     )
     engine: str = option(
         "local:1",
-        "Where parts are worked on: local:N for cores of this machine, dask://HOST:PORT for a Dask cluster; classes do not depend on it.",
+        "Where parts are processed: local:N for cores of this machine, dask://HOST:PORT for a Dask cluster; the classes are the same.",
         metavar="ADDRESS",
         group="parts",
     )
@@ -259,7 +267,7 @@ class AnonymizeOptions(VerbOptions):
     )
     registry: str | None = option(
         None,
-        "Folder that keeps what was published: the counts of the classes are entered, for audits of later tables.",
+        "Folder that records what was published: the counts of the classes are entered, for audits of later tables.",
         metavar="DIR",
         flag="--register",
         group="file",
@@ -271,7 +279,7 @@ class AnonymizeOptions(VerbOptions):
     class_id: bool = option(False, "Add the number of the class.", group="file")
 
     def check(self) -> None:
-        """Refuse roles that contradict one another, and options that speak of nothing."""
+        """Refuse roles that contradict one another, and options about columns that are not there."""
         if not self.quasi:
             raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
         roles = (
@@ -337,16 +345,17 @@ class AnonymizeOptions(VerbOptions):
         for name, values in self.ordered.items():
             if len(set(values)) < len(values) or len(values) == 1:
                 raise InputError(
-                    f'option --ordered lists the values of column "{name}" from the lowest to the highest, two at least, each once.',
+                    f'option --ordered: list at least two values of column "{name}", each only once, from the lowest to the highest.',
                     option="--ordered",
                     column=name,
                 )
 
     def check_source(self, source: SourceOptions) -> None:
-        """Records, one person a row."""
+        """The source must be records, one person per row."""
         if source.weight is not None or source.wide:
             raise InputError(
-                "the source of anonymize is records, one person a row; drop weight and wide.", option="--spec"
+                "the source of anonymize must be records, one person per row; drop weight and wide.",
+                option="--spec",
             )
         for name, values in self.ordered.items():
             codes = {*source.missing_code.get(name, ()), *source.missing_code.get(ALL_COLUMNS, ())}
@@ -358,7 +367,7 @@ class AnonymizeOptions(VerbOptions):
                 )
 
     def _check_needs(self) -> None:
-        """Refuse options that need another one."""
+        """Refuse options whose required companion is missing."""
         register.check_register(self.registry, self.person, self.new_population)
         if self.registry is not None and self.method in WEAKER:
             raise InputError(
@@ -422,7 +431,7 @@ class AnonymizeOptions(VerbOptions):
                 )
 
     def _check_link(self) -> None:
-        """Refuse a key without the records of then, and a key that would be published."""
+        """Refuse a person key without the earlier records, and one that would be published."""
         if len(self.earlier) != (len(self.against) if self.link is not None else 0):
             raise InputError(
                 "option --link needs --earlier once for each --against, and --earlier needs --link.",
@@ -447,7 +456,7 @@ class AnonymizeOptions(VerbOptions):
                 )
 
     def _check_unit(self) -> None:
-        """Refuse what cannot be had with classes of different units."""
+        """Refuse options that cannot be combined with --unit."""
         if self.method not in UNIT_METHODS:
             raise InputError(
                 f"option --unit needs --method {' or '.join(UNIT_METHODS)}.",
@@ -469,12 +478,13 @@ class AnonymizeOptions(VerbOptions):
             )
 
     def _check_method(self) -> None:
-        """Refuse what the method cannot take, and options of other methods."""
+        """Refuse options that the method cannot use, and options of other methods."""
         refuses = METHODS[self.method].refuses
         if any(getattr(self, name) for name in refuses):
-            told = f"{', '.join(map(flag_of, refuses[:-1]))} or {flag_of(refuses[-1])}"
+            refused = f"{', '.join(map(flag_of, refuses[:-1]))} or {flag_of(refuses[-1])}"
             raise InputError(
-                f"the method {self.method} takes no {told}; choose another --method.", option="--method"
+                f"--method {self.method} cannot be combined with {refused}; choose another method.",
+                option="--method",
             )
         for method in METHODS.values():
             for name in method.own_options:
@@ -483,29 +493,29 @@ class AnonymizeOptions(VerbOptions):
                     raise InputError(f"option {flag} needs --method {method.name}.", option=flag)
 
     def _check_recoding(self) -> None:
-        """Refuse what one recoding for the whole file cannot take, and recodes of other columns."""
+        """Refuse options that cannot be combined with global recoding, and recodes of other columns."""
         if self.recoding == "global":
-            for flag, is_given, told in GLOBAL_REFUSES:
+            for flag, is_given, reason in GLOBAL_REFUSES:
                 if is_given(self):
                     raise InputError(
-                        f"option --recoding global takes no {flag}: {told}; drop one of them.",
+                        f"option --recoding global cannot be combined with {flag}: {reason}; drop one of them.",
                         option="--recoding",
                     )
         for recode in self.recodes():
             if recode.attribute not in self.quasi:
                 raise InputError(
-                    f'option --recode speaks of column "{recode.attribute}", which is not in --quasi.',
+                    f'option --recode names column "{recode.attribute}", which is not in --quasi.',
                     option="--recode",
                     column=recode.attribute,
                 )
         if self.recode is not None and self.against:
             raise InputError(
-                "option --recode takes no --against: earlier releases speak of values before the recode; drop one of them.",
+                "option --recode cannot be combined with --against: earlier releases describe values before the recode; drop one of them.",
                 option="--recode",
             )
 
     def _check_parts(self) -> None:
-        """Refuse a number of parts that is none, and what needs all records at once."""
+        """Refuse an invalid number of parts, and options that need all records at once."""
         if self.parts is None:
             if "engine" in self.model_fields_set:
                 raise InputError("option --engine needs --parts.", option="--engine")
@@ -514,22 +524,27 @@ class AnonymizeOptions(VerbOptions):
             raise InputError(
                 f"option --parts must be auto or a whole number from 1 to {MOST_PARTS}.", option="--parts"
             )
-        for flag, is_given, told in PARTS_REFUSES:
+        for flag, is_given, reason in PARTS_REFUSES:
             if is_given(self):
                 raise InputError(
-                    f"option --parts takes no {flag}: {told}; drop one of them.", option="--parts"
+                    f"option --parts cannot be combined with {flag}: {reason}; drop one of them.",
+                    option="--parts",
                 )
 
     def n_parts(self, n_records: int) -> int:
-        """How many parts are asked for."""
+        """The number of parts to make."""
         return -(-n_records // PART_RECORDS) if self.parts == "auto" else int(self.parts or 1)
 
+    def analyses(self) -> tuple[Analysis, ...]:
+        """The estimates to compare before and after."""
+        return analyses_of(self.analysis)
+
     def recodes(self) -> list[Recode]:
-        """What is done to quasi-identifiers before anything else."""
+        """The recodes of quasi-identifiers, which are applied first."""
         return recodes_of(self.recode)
 
     def _check_number_codes(self) -> None:
-        """Refuse codes of columns that do not travel along as they are, and ends that cross."""
+        """Refuse to round or cut off columns that are not published unchanged, and limits that cross."""
         for name, codes in NUMBER_CODES.items():
             for column in codes(self):
                 role = (
@@ -543,7 +558,7 @@ class AnonymizeOptions(VerbOptions):
                     role = "--sensitive with --l or --t"
                 if role is not None:
                     raise InputError(
-                        f'option {flag_of(name)} names column "{column}", which is in {role}; only numbers that travel along '
+                        f'option {flag_of(name)} names column "{column}", which is in {role}; only numbers that are published unchanged '
                         "can be coded.",
                         option=flag_of(name),
                         column=column,
@@ -551,7 +566,7 @@ class AnonymizeOptions(VerbOptions):
         for column in self.top_code:
             if self.bottom_code.get(column, self.top_code[column]) > self.top_code[column]:
                 raise InputError(
-                    f'column "{column}" has a --bottom-code above its --top-code; exchange them.',
+                    f'column "{column}" has a --bottom-code above its --top-code; swap them.',
                     option="--bottom-code",
                     column=column,
                 )
@@ -562,11 +577,11 @@ NUMBER_CODES: dict[str, Callable[[AnonymizeOptions], dict[str, float]]] = {
     "bottom_code": lambda options: options.bottom_code,
     "round_to": lambda options: options.round_to,
 }
-"""Options that code numbers which travel along."""
+"""Options that round or cut off numbers which are published unchanged otherwise."""
 
 MOST_PARTS = 10_000
 PART_RECORDS = 250_000
-"""Records of a part, where nobody says how many parts there shall be."""
+"""Records of a part for `--parts auto`."""
 
 PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     (
@@ -580,20 +595,16 @@ PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] =
         "a part is not close to the whole file where values go with the quasi-identifiers",
     ),
     ("--unit", lambda o: o.unit is not None, "the records of a unit may lie in different parts"),
-    ("--population", lambda o: o.population is not None, "people match classes of several parts"),
-    ("--sampling-weight", lambda o: o.sampling_weight is not None, "weights are added up over all records"),
-    ("--against", lambda o: bool(o.against), "earlier releases are compared with all records"),
-    ("--curve", lambda o: bool(o.curve), "every point of it is made from all records"),
-    ("--register", lambda o: o.registry is not None, "an entry describes all classes together"),
-    ("--csv", lambda o: o.csv, "the copy is compared with all records"),
-    ("--method " + "|".join(WEAKER), lambda o: o.method in WEAKER, "every record is matched with all others"),
+    ("--analysis", lambda o: o.analysis is not None, "estimates are made from all records"),
+    ("--k-map", lambda o: o.k_map, "a part may match too few people of the population"),
     (
-        "--top-code, --bottom-code or --round-to",
-        lambda o: bool(o.top_code or o.bottom_code or o.round_to),
-        "whole columns are coded at once",
+        "--against",
+        lambda o: bool(o.against),
+        "everybody is looked up in earlier releases, which needs all records in memory",
     ),
+    ("--method " + "|".join(WEAKER), lambda o: o.method in WEAKER, "every record is matched with all others"),
 )
-"""What cannot be had in parts, and why."""
+"""What --parts cannot be combined with, and why."""
 
 GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     ("--method", lambda o: o.method != "auto", "a method forms classes one by one"),
@@ -611,7 +622,7 @@ GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] 
         "leaving classes out changes the distribution that all others are close to",
     ),
 )
-"""What one recoding for the whole file cannot take, and why."""
+"""What global recoding cannot be combined with, and why."""
 
 
 def flag_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of an anonymised release. Matplotlib is imported inside the functions: it is slow to load."""
+"""Figures of an anonymised release. Matplotlib is imported inside the functions: it is slow to load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PANELS_WIDE = 3
 
 
 def plot_release(release: AnonymizedRelease) -> Figure:
-    """Left: mean share of detail lost in each quasi-identifier. Right: how many classes have which size."""
+    """Left: mean share of detail lost in each quasi-identifier. Right: how many classes there are of each size."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     figure = blank_figure(11, 3.8)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver._mixing import GOLDEN, mixed
-from louver.anonymize.columns import Column, SetColumn, TreeColumn, encode
-from louver.anonymize.requirements import Sensitive, build_requirements
+from louver.anonymize.columns import QuasiColumn, Sensitive, SetColumn, TreeColumn, build_requirements, encode
 from louver.errors import InputError
 from louver.optim.kernels.classes.diversity import (
     Requirements,
@@ -30,12 +29,12 @@ from louver.optim.kernels.classes.diversity import (
     n_sensitive_values,
 )
 from louver.optim.kernels.classes.loss import (
+    FULL,
     INTERVAL,
     KIND,
     N_FIELDS,
     class_regions,
     count_matches,
-    full_loss,
     labels_loss,
     spread,
 )
@@ -43,11 +42,11 @@ from louver.optim.status import Status
 
 __all__ = [
     "SUPPRESSED",
-    "Answer",
+    "AnonymizeProblem",
+    "DistinctRecords",
+    "Grouping",
     "Partition",
-    "Points",
-    "Problem",
-    "Units",
+    "RecordUnits",
     "column_as_published",
     "renumbered",
 ]
@@ -56,11 +55,11 @@ SUPPRESSED = -1
 """Label of a record that is not published."""
 
 REFINEMENTS = 3
-"""Rounds in which categories without order are told apart by what they occur with."""
+"""Rounds of distinguishing unordered categories by the values they occur with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Points:
+class DistinctRecords:
     """Distinct combinations of quasi-identifiers.
 
     Attributes
@@ -81,7 +80,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Units:
+class RecordUnits:
     """Which unit (household, business) each row of the source belongs to.
 
     Attributes
@@ -100,16 +99,16 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
-    """Records, coded and sorted; build one with `Problem.build`.
+class AnonymizeProblem:
+    """Records, coded and sorted; build one with `AnonymizeProblem.build`.
 
     Attributes
     ----------
-    columns : tuple of Column
+    columns : tuple of QuasiColumn
         The quasi-identifiers in the order given, rows as in the source.
     sensitive : tuple of Sensitive
     k : int
-        Least number of records in a class; with a population, of people who match it.
+        Minimum number of records in a class; with a population, of people who match it.
     max_suppressed : int
         How many records may be left out, each at the loss of all its values.
     rows : int64 (n,)
@@ -120,11 +119,11 @@ class Problem:
     requirements : Requirements
     unit : float
         Loss of one unit.
-    units : Units or None
+    units : RecordUnits or None
         Where k counts different units: which ones the records belong to.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[QuasiColumn, ...]
     sensitive: tuple[Sensitive, ...]
     k: int
     max_suppressed: int
@@ -133,24 +132,25 @@ class Problem:
     geometry: Ints
     requirements: Requirements
     unit: float
-    units: Units | None = None
+    units: RecordUnits | None = None
 
     @classmethod
     def build(
         cls,
-        columns: Sequence[Column],
+        columns: Sequence[QuasiColumn],
         *,
         k: int,
         sensitive: Sequence[Sensitive] = (),
         max_suppressed: int = 0,
         population: Ints | None = None,
         is_k_map: bool = True,
-    ) -> Problem:
+        units: RecordUnits | None = None,
+    ) -> AnonymizeProblem:
         """Code, sort and check.
 
         Parameters
         ----------
-        columns : sequence of Column
+        columns : sequence of QuasiColumn
         k : int
         sensitive : sequence of Sensitive
         max_suppressed : int
@@ -158,6 +158,8 @@ class Problem:
             Multiplicities of the population, whose values are the last p rows of every column.
         is_k_map : bool
             Whether k counts people of the population that a class matches, instead of records.
+        units : RecordUnits, optional
+            Where k counts different units.
         """
         if not columns:
             raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
@@ -191,6 +193,7 @@ class Problem:
             geometry=geometry,
             requirements=requirements,
             unit=unit,
+            units=units,
         )
 
     @property
@@ -204,22 +207,22 @@ class Problem:
 
     @property
     def is_plain(self) -> bool:
-        """Whether size is all that is asked of a class, and nothing may be left out."""
+        """Whether size is the only requirement on a class, and no record may be left out."""
         return not self.sensitive and not self.requirements.matches and not self.max_suppressed
 
     @property
     def full_loss(self) -> int:
         """Units that a suppressed record loses."""
-        return int(full_loss(self.geometry, len(self.columns)))
+        return int(self.geometry[FULL : len(self.columns) * N_FIELDS : N_FIELDS].sum())
 
-    def points(self) -> Points:
+    def points(self) -> DistinctRecords:
         """Distinct records with their multiplicities."""
         is_new = np.ones(self.n_records, np.bool_)
         is_new[1:] = (self.codes[1:] != self.codes[:-1]).any(axis=1)
         start = np.append(np.flatnonzero(is_new), self.n_records).astype(np.int64)
-        return Points(codes=self.codes[start[:-1]], start=start, of_record=np.cumsum(is_new) - 1)
+        return DistinctRecords(codes=self.codes[start[:-1]], start=start, of_record=np.cumsum(is_new) - 1)
 
-    def part(self, members: Ints) -> Problem:
+    def part(self, members: Ints) -> AnonymizeProblem:
         """The problem of some records with nothing but their number to meet; its records are numbered as in `members`."""
         return replace(
             self,
@@ -232,17 +235,24 @@ class Problem:
             requirements=build_requirements((), members, self.codes[:0], np.zeros(0, np.int64), 0),
         )
 
-    def tiny(self) -> Problem:
-        """Two records of this problem, different ones if there are, which call the kernels that the problem calls."""
+    def with_k(self, k: int) -> AnonymizeProblem:
+        """The problem with another k."""
+        if k == self.k:
+            return self
+        matches = type(self.requirements.matches)(k if self.requirements.matches else 0)
+        return replace(self, k=k, requirements=self.requirements._replace(matches=matches))
+
+    def tiny(self) -> AnonymizeProblem:
+        """Two records of this problem, distinct if possible, that call the same kernels as the whole problem."""
         out = 0 if self.is_plain else 1
         first = self.points().start[:2]  # ends with the number of records where all are equal
         return replace(self.part(np.minimum(first, self.n_records - 1)), k=1, max_suppressed=out)
 
-    def kept(self, members: Ints) -> Problem:
-        """The problem of the records that are published, all that is asked of classes measured by them alone.
+    def kept(self, members: Ints) -> AnonymizeProblem:
+        """The problem of the published records, with the requirements on classes measured by these records alone.
 
-        The whole table, which the methods measure closeness by, cannot be published beside it: the difference would
-        give away the sensitive values of the records left out.
+        The whole table, by which the methods measure closeness, cannot be published too: the difference would reveal the
+        sensitive values of the records left out.
         """
         requirements = self.requirements
         return replace(
@@ -260,19 +270,19 @@ class Problem:
             ),
         )
 
-    def population_matches(self, answer: Answer) -> Ints:
-        """How many people of the population fit each published group."""
+    def population_matches(self, answer: Grouping) -> Ints:
+        """How many people of the population match each published group."""
         requirements = self.requirements
         people, multiplicity = requirements.population, requirements.multiplicity
         return self._matches(answer, people, multiplicity, int(requirements.key))[0]
 
-    def record_matches(self, answer: Answer) -> Ints:
-        """How many published records each record fits, its own among them."""
+    def record_matches(self, answer: Grouping) -> Ints:
+        """How many published records each record matches, its own included."""
         points = self.points()
         return self._matches(answer, points.codes, points.multiplicity, -1)[1][points.of_record]
 
     def _matches(
-        self, answer: Answer, rows: NDArray[np.int32], multiplicity: Ints, key: int
+        self, answer: Grouping, rows: NDArray[np.int32], multiplicity: Ints, key: int
     ) -> tuple[Ints, Ints]:
         members, starts = answer.grouped()
         groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(members))))
@@ -305,12 +315,12 @@ class Problem:
         n_classes = int(labels.max(initial=-1)) + 1
         return int(labels_loss(self.geometry, self.codes, np.ascontiguousarray(labels, np.int64), n_classes))
 
-    def column_losses(self, answer: Answer) -> Floats:
+    def column_losses(self, answer: Grouping) -> Floats:
         """Sum over records of weight x share of the column that the class spans, per column, in real numbers."""
         losses: Floats = self.lost_shares(answer) * np.array([column.weight for column in self.columns])
         return losses
 
-    def lost_shares(self, answer: Answer) -> Floats:
+    def lost_shares(self, answer: Grouping) -> Floats:
         """Sum over records of the share of each column that is lost, weights aside."""
         sizes = answer.sizes
         lost = np.full(len(self.columns), float(answer.n_suppressed))
@@ -320,7 +330,7 @@ class Problem:
             lost[place] += float(sizes @ column.class_losses(self.rows[members], starts)[of_group])
         return lost
 
-    def information_loss(self, answer: Answer) -> float:
+    def information_loss(self, answer: Grouping) -> float:
         """The loss (34) in real numbers; differs from the answer's units only by rounding."""
         return float(self.column_losses(answer).sum())
 
@@ -352,8 +362,8 @@ class Problem:
         return region
 
 
-class Answer(Protocol):
-    """What a method found: groups of records and who is published as which group.
+class Grouping(Protocol):
+    """What a method found: groups of records, and the group that each record is published as.
 
     Attributes
     ----------
@@ -387,7 +397,7 @@ class Answer(Protocol):
         ...
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
-        """Records that published values of a column cover, where those of each value start, and the value of each group."""
+        """Records covered by the published values of a column, where each value's records start, and the value of each group."""
         ...
 
 
@@ -446,7 +456,7 @@ class Partition:
         return ()
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
-        """The records of each class, whichever the column."""
+        """The records of each class, for any column."""
         members, starts = self.grouped()
         return members, starts, np.arange(len(starts))
 
@@ -459,7 +469,7 @@ class Partition:
 def _people(
     codes: NDArray[np.int32], multiplicity: Ints | None, geometry: Ints
 ) -> tuple[NDArray[np.int32], Ints, int]:
-    """The population with equal people as one row, ascending in the column of intervals that tells most apart."""
+    """The population with equal people merged, ascending by the interval column with the most distinct values."""
     if multiplicity is None or not len(codes):
         return np.ascontiguousarray(codes), np.zeros(0, np.int64), -1
     m = codes.shape[1]
@@ -473,8 +483,8 @@ def _people(
     return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
 
 
-def column_as_published(column: Column, level: int | None) -> Column:
-    """The column, or that with one level of its hierarchy for all."""
+def column_as_published(column: QuasiColumn, level: int | None) -> QuasiColumn:
+    """The column itself, or with one hierarchy level for all records."""
     return replace(column, level=level) if isinstance(column, TreeColumn) and level is not None else column
 
 
@@ -488,7 +498,7 @@ def renumbered(labels: Ints) -> Ints:
     return number[inverse.reshape(-1)]
 
 
-def _sorted_rows(columns: Sequence[Column], sensitive: Sequence[Sensitive], n: int) -> Ints:
+def _sorted_rows(columns: Sequence[QuasiColumn], sensitive: Sequence[Sensitive], n: int) -> Ints:
     """Rows in the order of section 2.3; equal records by their sensitive values, then as in the source.
 
     Notes
@@ -499,17 +509,18 @@ def _sorted_rows(columns: Sequence[Column], sensitive: Sequence[Sensitive], n: i
     ranks = [column.ranks[:n] for column in columns]
     spreads = []
     for column, values in zip(columns, ranks, strict=True):
-        known = values[~np.isnan(values)]
+        # Sorted, because a floating-point sum depends on its order, and two columns with the same values must stay tied.
+        known = np.sort(values[~np.isnan(values)])
         variance = float(known.var()) if known.size else 0.0
         spreads.append(variance / column.weight**2 if column.weight else np.inf)
     keys = [ranks[j] for j in np.argsort(spreads, kind="stable")] + [s.codes[:n] for s in sensitive]
     return np.lexsort(keys[::-1]).astype(np.int64)
 
 
-def _label_free(columns: Sequence[Column], n: int) -> list[Column]:
+def _label_free(columns: Sequence[QuasiColumn], n: int) -> list[QuasiColumn]:
     """The columns with categories without order numbered by frequency and by what they occur with.
 
-    So names and alphabet of such categories do not change the answer, unless the data are symmetric in them. Each
+    Thus the names and alphabetical order of such categories do not change the answer, unless the data are symmetric in them. Each
     category has a signature, refined by those of the values in the same rows (colour refinement).
     """
     nominal = {j: column for j, column in enumerate(columns) if isinstance(column, SetColumn)}
@@ -537,5 +548,5 @@ def _label_free(columns: Sequence[Column], n: int) -> list[Column]:
 
 
 def _mixed(keys: NDArray[np.uint64], salt: int) -> NDArray[np.uint64]:
-    """Well spread 64-bit keys."""
+    """Well-mixed 64-bit keys."""
     return mixed(keys + np.uint64(GOLDEN * (salt + 1) % 2**64))

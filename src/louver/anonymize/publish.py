@@ -1,36 +1,45 @@
-"""From classes to what is published: the table, its mapping, its promises, and what the steward is told of it."""
+"""From classes to the release: the published table, its mapping, its promises, and what the steward learns about it."""
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.columns import given_values
-from louver.anonymize.comparison import Bins, Comparison, compare, tally
-from louver.anonymize.generalise import Published, generalise, mapping_table, released_table
-from louver.anonymize.inference import count_alike, count_alone, worked_out
-from louver.anonymize.load import Loaded, shown_codes
-from louver.anonymize.methods import METHODS
-from louver.anonymize.methods.freeform import Freeform
+from louver._arrays import Floats, Ints
+from louver.anonymize.analyses import compare_analyses
+from louver.anonymize.classes import ClassesOfPart, bins_of_codebook
+from louver.anonymize.coding import shown_codes
+from louver.anonymize.columns import Guarantee, Sensitive
+from louver.anonymize.comparison import compare
+from louver.anonymize.entry import entry_of
+from louver.anonymize.generalise import Meaning, PublishedColumn, Sort, mapping_table, released_table
+from louver.anonymize.intersection import EarlierRelease, intersect
+from louver.anonymize.load import Codebook, HeldFile
+from louver.anonymize.lookup import Coding, KnownPeople
+from louver.anonymize.methods import method_of
 from louver.anonymize.metrics import (
     PublishedClasses,
+    Reached,
     Risk,
     UnitsFound,
+    WorkedOut,
+    count_alike,
+    count_alone,
     published_classes,
     published_losses,
-    reached_by,
     risk_of,
     utility_of,
+    worked_out,
 )
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Answer, Partition, column_as_published
-from louver.anonymize.requirements import Guarantee, Sensitive
 from louver.anonymize.result import (
     CLASSES_FILE,
     COLUMNS_FILE,
@@ -38,182 +47,428 @@ from louver.anonymize.result import (
     DATA_FILE,
     MAPPING_FILE,
     AnonymizedRelease,
+    StoredRecords,
+    shuffled,
 )
 from louver.anonymize.roles import dictionary, unchanged
+from louver.anonymize.watch import Stopped, Watch
+from louver.optim.status import Status
 from louver.run import Run
 
+if TYPE_CHECKING:
+    from louver.anonymize.alternatives import CurvePoint, LocalRecoding
+
 __all__ = [
-    "Shown",
+    "Arranged",
+    "RecordStore",
+    "Setting",
+    "arrange_in_memory",
     "classes_as_published",
+    "lost_shares",
     "parameters_of",
     "promises_of",
     "publish",
     "published_texts",
     "risk_as_published",
-    "shuffled",
 ]
 
+Texts = Mapping[int, list[str | None]]
+"""For each code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
 
-def publish(loaded: Loaded, answer: Answer, options: AnonymizeOptions, run: Run) -> AnonymizedRelease:
-    """The release that these classes make."""
-    problem = loaded.problem
-    published = generalised(loaded, answer)
-    seen = published_classes(published, answer.sizes, as_bounds=options.format == "bounds")
-    group_of = np.full(loaded.records.num_rows, -1, np.int64)
-    group_of[problem.rows] = answer.labels
-    mapping = mapping_table(published, answer.sizes)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Arranged:
+    """The published records, and what was counted in them.
+
+    Attributes
+    ----------
+    texts : mapping of str to Texts
+        For each sensitive column with requirements.
+    worked_out : tuple of WorkedOut
+        Empty where it was not counted.
+    n_alone : int
+        Number of records that no other record equals in every column.
+    alike : tuple of (sensitive column, records)
+        Records in classes whose members all have one value of the column.
+    """
+
+    table: pa.Table | StoredRecords
+    texts: Mapping[str, Texts]
+    worked_out: tuple[WorkedOut, ...]
+    n_alone: int
+    alike: tuple[tuple[str, int], ...]
+
+
+class RecordStore(Protocol):
+    """Where the records are while classes are formed: in memory, or in parts on disk."""
+
+    @property
+    def codebook(self) -> Codebook: ...
+    @property
+    def column_names(self) -> Sequence[str]: ...
+    @property
+    def part_sizes(self) -> tuple[int, ...]:
+        """Number of records in each part processed separately; empty if all are processed together."""
+        ...
+
+    def form(self, options: AnonymizeOptions, watch: Watch) -> list[ClassesOfPart]:
+        """The classes of every part."""
+        ...
+
+    def arrange(
+        self,
+        parts: Sequence[ClassesOfPart],
+        published: Sequence[PublishedColumn],
+        seen: PublishedClasses,
+        options: AnonymizeOptions,
+        run: Run,
+    ) -> Arranged:
+        """The records as they are published."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setting:
+    """What a release is compared with, and what is done with it.
+
+    Attributes
+    ----------
+    started : float
+        When the work began, by `time.perf_counter`.
+    curve, local : tuple of CurvePoint, LocalRecoding or None
+        Loss under other choices.
+    earlier, known : list of EarlierRelease, list of KnownPeople
+        Earlier releases, and what was known about each person when this release and each of those was made.
+    where : mapping of str to sequence of str
+        Labels that the filter of the source lets through, for the register.
+    ledger : Path or None
+    remark : str or None
+    records : Table or None
+        The records of the source, where analyses are compared.
+    """
+
+    started: float
+    curve: tuple[CurvePoint, ...] = ()
+    local: LocalRecoding | None = None
+    earlier: list[EarlierRelease] = field(default_factory=list)
+    known: list[KnownPeople] = field(default_factory=list)
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ledger: Path | None = None
+    remark: str | None = None
+    records: pa.Table | None = None
+
+
+def publish(
+    store: RecordStore,
+    parts: Sequence[ClassesOfPart],
+    options: AnonymizeOptions,
+    watch: Watch,
+    setting: Setting,
+) -> AnonymizedRelease:
+    """The release that the classes of all parts make."""
+    began, run, codebook = time.perf_counter(), watch.run, store.codebook
+    published = published_together(codebook, parts)
+    sizes = np.concatenate([part.sizes for part in parts])
+    as_bounds = options.format == "bounds"
+    seen = published_classes(published, sizes, as_bounds=as_bounds)
+    mapping = mapping_table(published, sizes)
     losses = published_losses(mapping)
-    carried = unchanged(loaded.records.column_names, options)
+    arranged = store.arrange(parts, published, seen, options, run)
+    table = arranged.table
+    quasi = tuple(name for p in published for name in p.column_names(as_bounds))
+    guarantee = _guarantee(options)
+    columns = dictionary(store.column_names, codebook.attributes, codebook.columns, table.schema, options)
+    parameters = parameters_of(options, codebook.missing_code)
+    n_suppressed = sum(part.n_suppressed for part in parts)
+    entry = None
+    if options.registry is not None:
+        entry = entry_of(
+            table,
+            mapping,
+            columns,
+            f"{guarantee} with k = {options.k}",
+            n_suppressed,
+            codebook.given,
+            options,
+            setting.where,
+        )
+    stages = watch.stages | {"publishing": time.perf_counter() - began}
+    together = None
+    if setting.earlier:
+        now = EarlierRelease(
+            name="this release",
+            table=table,
+            mapping=mapping,
+            missing_matches=options.missing == "match",
+            is_order_kept=options.keep_order,
+            n_suppressed=n_suppressed,
+            coding=Coding.of(parameters),
+        )
+        together = intersect(
+            setting.known, [now, *setting.earlier], options.sensitive, options.k, link=options.link
+        )
+    is_one = len(parts) == 1
+    return AnonymizedRelease(
+        table=table,
+        mapping=mapping,
+        published_losses=losses,
+        dictionary=columns,
+        worked_out=arranged.worked_out,
+        classes=_listed(published, seen, parts, options),
+        guarantee=guarantee,
+        method=parts[0].method,
+        k=options.k,
+        quasi=quasi,
+        status=parts[0].status if is_one else Status.FEASIBLE,
+        n_classes=seen.n,
+        n_suppressed=n_suppressed,
+        lower_bound=None if not is_one or parts[0].bound is None else parts[0].bound * parts[0].unit_of_loss,
+        risk=risk_as_published(codebook, parts, seen, options),
+        utility=utility_of(
+            list(options.quasi),
+            np.array([column.weight for column in codebook.columns]),
+            lost_shares(parts),
+            seen.sizes,
+            n_suppressed,
+            options.k,
+        ),
+        comparison=compare(bins_of_codebook(codebook), reduce(add, [part.tally for part in parts])),
+        promises=promises_of(
+            table.num_rows,
+            quasi,
+            losses,
+            _sensitive_as_published(parts, codebook, arranged.texts),
+            options,
+            _matching_anything(codebook, options),
+        ),
+        parameters=parameters,
+        is_order_kept=options.keep_order,
+        reached=_reached(parts),
+        n_alone=arranged.n_alone,
+        units_found=_units_found(parts, seen, options),
+        alike=arranged.alike if guarantee is not Guarantee.FREEFORM else (),
+        subproblem_sizes=tuple(size for part in parts for size in part.subproblem_sizes),
+        part_sizes=store.part_sizes,
+        stopped=_stopped(parts),
+        curve=setting.curve,
+        local=setting.local,
+        intersection=together,
+        analyses=None
+        if setting.records is None
+        else compare_analyses(
+            setting.records,
+            table,
+            mapping,
+            options.analyses(),
+            weight=options.sampling_weight,
+            is_local=options.recoding == "local",
+            run=run,
+        ),
+        is_accepted=options.accept and together is not None,
+        entry=entry,
+        ledger=setting.ledger,
+        remark=setting.remark,
+        stages=stages,
+        seconds=time.perf_counter() - setting.started,
+    )
+
+
+def arrange_in_memory(
+    file: HeldFile,
+    parts: Sequence[ClassesOfPart],
+    published: Sequence[PublishedColumn],
+    seen: PublishedClasses,
+    options: AnonymizeOptions,
+    run: Run,
+) -> Arranged:
+    """The records of a file in memory as they are published."""
+    (part,) = parts
+    group_of = part.class_of_records()
+    is_kept = group_of >= 0
+    carried = unchanged(file.column_names, options)
     table = in_order = released_table(
-        loaded.records,
+        file.records,
         published,
         group_of,
         unchanged=carried,
-        is_text=loaded.is_text,
+        is_text=file.is_text,
         as_bounds=options.format == "bounds",
         class_ids=shuffled(seen.n)[seen.of_group] if options.class_id else None,
     )
     if not options.keep_order:
         table = table.take(pa.array(shuffled(table.num_rows)))
-    quasi = tuple(name for p in published for name in p.column_names(options.format == "bounds"))
-    guarantee = _guarantee(options)
-    classes = None
-    if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
-        values = dict(column for p in published for column in p.columns(options.format == "bounds"))
-        classes = _listed(pa.table(values), seen, loaded, answer)
-    lost = problem.lost_shares(answer)
-    of_record = seen.of_records(group_of)[group_of >= 0]
-    return AnonymizedRelease(
+    of_record = seen.of_records(group_of)[is_kept]
+    return Arranged(
         table=table,
-        mapping=mapping,
-        published_losses=losses,
-        dictionary=dictionary(
-            loaded.records.column_names, loaded.attributes, problem.columns, in_order.schema, options
-        ),
-        worked_out=worked_out(loaded.records, carried, problem.columns, published, group_of, run),
-        classes=classes,
-        guarantee=guarantee,
-        method=answer.method,
-        k=options.k,
-        quasi=quasi,
-        status=answer.status,
-        n_classes=seen.n,
-        n_suppressed=answer.n_suppressed,
-        lower_bound=None if answer.lower_bound is None else answer.lower_bound * problem.unit,
-        risk=risk_as_published(loaded, answer, seen),
-        utility=utility_of(
-            list(options.quasi),
-            np.array([column.weight for column in problem.columns]),
-            lost,
-            seen.sizes,
-            answer.n_suppressed,
-            options.k,
-        ),
-        comparison=_compared(loaded, published, answer),
-        promises=promises_of(
-            in_order.num_rows,
-            quasi,
-            losses,
-            _shown(group_of >= 0, in_order, loaded),
-            options,
-            _matching_anything(loaded, options),
-        ),
-        parameters=parameters_of(options, loaded.missing_code),
-        is_order_kept=options.keep_order,
-        reached=reached_by(problem, answer),
+        texts={
+            limits.name: published_texts(in_order[limits.name], limits.codes[is_kept])
+            for limits in file.problem.sensitive
+        },
+        worked_out=worked_out(file.records, carried, file.problem.columns, published, group_of, run),
         n_alone=count_alone(in_order),
-        units_found=_units_found(loaded, answer, seen),
-        alike=tuple(
-            (name, count_alike(in_order[name], of_record))
-            for name in (options.sensitive if guarantee is not Guarantee.FREEFORM else ())
-        ),
-        subproblem_sizes=answer.subproblem_sizes if isinstance(answer, Partition) else (),
+        alike=tuple((name, count_alike(in_order[name], of_record)) for name in options.sensitive),
     )
 
 
-def _compared(loaded: Loaded, published: Sequence[Published], answer: Answer) -> Comparison:
-    problem = loaded.problem
-    bins = [Bins(a, c, problem.rows) for a, c in zip(loaded.attributes, problem.columns, strict=True)]
-    return compare(bins, tally(bins, [b.of_records for b in bins], published, answer.sizes))
+def published_together(codebook: Codebook, parts: Sequence[ClassesOfPart]) -> list[PublishedColumn]:
+    """What the classes of all parts publish for every quasi-identifier, part by part."""
+    return [_published_column(codebook, parts, place) for place in range(len(codebook.attributes))]
 
 
-def generalised(loaded: Loaded, answer: Answer) -> list[Published]:
-    """What the groups of an answer publish of every quasi-identifier."""
-    problem = loaded.problem
-    published = []
-    for place, (attribute, column) in enumerate(zip(loaded.attributes, problem.columns, strict=True)):
-        covered, first, of_group = answer.covered(place)
-        column = column_as_published(column, answer.levels[place] if answer.levels else None)
-        found = generalise(attribute, column, problem.rows[covered], first, loaded.public[attribute.name])
-        published.append(replace(found, of_group=found.of_group[of_group]))
-    return published
+def _published_column(codebook: Codebook, parts: Sequence[ClassesOfPart], place: int) -> PublishedColumn:
+    attribute = codebook.attributes[place]
+    codes = _all_codes(attribute.name, parts).tolist()
+    known = codebook.public[attribute.name] | {attribute.labels[code] for code in codes}
+    number: dict[Meaning, int] = {}
+    of_group = []
+    for part in parts:
+        found = part.published[place]
+        own = [number.setdefault(_as_known(m, known), len(number)) for m in found.meanings]
+        of_group.append(np.array(own, np.int64)[found.of_group])
+    first = parts[0].published[place]
+    return replace(first, meanings=tuple(number), of_group=np.concatenate(of_group))
 
 
-def classes_as_published(loaded: Loaded, answer: Answer, options: AnonymizeOptions) -> PublishedClasses:
+def _as_known(meaning: Meaning, known: frozenset[str]) -> Meaning:
+    """An interval of labels, without labels that occur only in suppressed records."""
+    if meaning.sort is not Sort.INTERVAL or meaning.members is None:
+        return meaning
+    return replace(meaning, members=tuple(label for label in meaning.members if label in known))
+
+
+def _all_codes(name: str, parts: Sequence[ClassesOfPart]) -> Ints:
+    """Codes of a column that occur in published records."""
+    nothing = np.zeros(0, np.int64)
+    return np.unique(np.concatenate([part.codes.get(name, nothing) for part in parts]))
+
+
+def classes_as_published(
+    codebook: Codebook, parts: Sequence[ClassesOfPart], options: AnonymizeOptions
+) -> PublishedClasses:
     """The classes that a reader would see."""
-    is_bounds = options.format == "bounds"
-    return published_classes(generalised(loaded, answer), answer.sizes, as_bounds=is_bounds)
+    sizes = np.concatenate([part.sizes for part in parts])
+    return published_classes(published_together(codebook, parts), sizes, as_bounds=options.format == "bounds")
 
 
-def risk_as_published(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Risk:
-    """The risk of the published classes: of units, where they are known."""
-    problem = loaded.problem
+def lost_shares(parts: Sequence[ClassesOfPart]) -> Floats:
+    """Sum over records of the lost share of each column."""
+    lost: Floats = np.sum([part.lost for part in parts], axis=0)
+    return lost
+
+
+def risk_as_published(
+    codebook: Codebook, parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
+) -> Risk:
+    """The risk of the published classes; measured on units where these are known."""
+    matches = [part.matches for part in parts if part.matches is not None]
     return risk_of(
         seen.sizes,
-        problem.points().multiplicity,
-        _people(loaded, answer, seen),
-        problem.record_matches(answer) if isinstance(answer, Freeform) else None,
-        _units(loaded, answer, seen),
+        np.ones(sum(part.n_unique for part in parts), np.int64),
+        _people(parts, seen, options),
+        np.concatenate(matches) if matches else None,
+        _count_units([part.units for part in parts], parts, seen),
     )
 
 
-def _units(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Ints | None:
+def _people(
+    parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
+) -> Floats | None:
+    """People that each class stands for: by weights, the sum over its groups; with a population, the people who match it."""
+    found = [part.people for part in parts if part.people is not None]
+    if not found:
+        return None
+    people = np.concatenate(found)
+    if options.sampling_weight is None:
+        return people[seen.first]
+    total: Floats = np.bincount(seen.of_group, people, minlength=seen.n)  # type: ignore[assignment]
+    return total
+
+
+def _count_units(
+    units: Sequence[Ints | None], parts: Sequence[ClassesOfPart], seen: PublishedClasses
+) -> Ints | None:
     """Different units in each class, where units are known."""
-    problem = loaded.problem
-    if problem.units is None:
-        return None
-    return seen.count_units(answer.labels, problem.units.codes[problem.rows])
+    found, offset = [], 0
+    for pairs, part in zip(units, parts, strict=True):
+        if pairs is None:
+            return None
+        found.append(np.stack([seen.of_group[offset + pairs[:, 0]], pairs[:, 1]], axis=1))
+        offset += len(part.sizes)
+    pairs = np.unique(np.concatenate(found), axis=0)
+    return np.bincount(pairs[:, 0], minlength=seen.n)
 
 
-def _units_found(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> UnitsFound | None:
-    """Units in each class by a column that looks like their number, though nobody named it."""
-    problem, column = loaded.problem, loaded.likely_unit
-    if column is None or isinstance(answer, Freeform):
+def _units_found(
+    parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
+) -> UnitsFound | None:
+    """Units in each class by a column that looks like their number, where none is named as the unit."""
+    units = _count_units([part.likely_units for part in parts], parts, seen)
+    if units is None or parts[0].likely_column is None:
         return None
-    codes = column.codes[problem.rows].astype(np.int64)
-    codes = np.where(codes == column.n_values, column.n_values + np.arange(len(codes)), codes)
-    units = seen.count_units(answer.labels, codes)
     return UnitsFound(
-        column=column.name,
-        k=problem.k,
+        column=parts[0].likely_column,
+        k=options.k,
         classes=seen.n,
-        below_k=int((units < problem.k).sum()),
+        below_k=int((units < options.k).sum()),
         single=int((units == 1).sum()),
     )
 
 
-def _listed(groups: pa.Table, seen: PublishedClasses, loaded: Loaded, answer: Answer) -> pa.Table:
-    """What each class publishes, with the people that it matches or with its different units."""
-    listed = groups.take(pa.array(seen.first))
-    units = _units(loaded, answer, seen)
+def _listed(
+    published: Sequence[PublishedColumn],
+    seen: PublishedClasses,
+    parts: Sequence[ClassesOfPart],
+    options: AnonymizeOptions,
+) -> pa.Table | None:
+    """For k-map and k-units what each class publishes, with the people that it matches or its different units."""
+    guarantee = _guarantee(options)
+    if guarantee not in (Guarantee.K_MAP, Guarantee.K_UNITS):
+        return None
+    values = dict(column for p in published for column in p.columns(options.format == "bounds"))
+    listed = pa.table(values).take(pa.array(seen.first))
+    units = _count_units([part.units for part in parts], parts, seen)
     if units is not None:
         return listed.append_column("units", pa.array(units))
-    people = loaded.problem.population_matches(answer)[seen.first]
-    return listed.append_column("people", pa.array(people))
+    people = _people(parts, seen, options)
+    assert people is not None
+    return listed.append_column("people", pa.array(people.astype(np.int64)))
 
 
 def _guarantee(options: AnonymizeOptions) -> Guarantee:
-    guarantee = METHODS[options.method].guarantee
-    if options.unit is not None:
-        return Guarantee.K_UNITS
+    guarantee = method_of(options).guarantee
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
+def _reached(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
+    """The least that the parts reach."""
+    return tuple(
+        min(lines, key=lambda line: line.l or 0.0)
+        for lines in zip(*(part.reached for part in parts if part.reached), strict=True)
+    )
+
+
+def _stopped(parts: Sequence[ClassesOfPart]) -> Stopped | None:
+    """Where a limit ended the search of a part; the worst case over all parts."""
+    found = {part.stopped for part in parts}
+    return next((one for one in (Stopped.UNFINISHED, Stopped.IMPROVING) if one in found), None)
+
+
 def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What was asked for, without the names of files and folders."""
+    """The options, without the names of files and folders."""
     kept = options.model_dump(
         exclude={
-            *("hierarchy", "population", "against", "earlier", "link", "accept", "curve", "recode", "engine"),
+            *(
+                "hierarchy",
+                "population",
+                "against",
+                "earlier",
+                "link",
+                "accept",
+                "curve",
+                "recode",
+                "engine",
+                "analysis",
+            ),
             *("registry", "person", "new_population"),
         }
     )
@@ -225,29 +480,16 @@ def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence
     }
 
 
-def _people(loaded: Loaded, answer: Answer, seen: PublishedClasses) -> Floats | None:
-    """People of the population that each class matches, by count or by sampling weights."""
-    if loaded.represents is not None:
-        weights = loaded.represents[loaded.problem.rows]
-        is_kept = answer.labels >= 0
-        of_record = seen.of_records(answer.labels)[is_kept]
-        people: Floats = np.bincount(of_record, weights[is_kept], minlength=seen.n)  # type: ignore[assignment]
-        return people
-    if len(loaded.problem.requirements.population):
-        return loaded.problem.population_matches(answer)[seen.first].astype(np.float64)
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A sensitive column as promises speak of it.
+class SensitiveAsPublished:
+    """A sensitive column as promises describe it.
 
     Attributes
     ----------
     codes : list of int
         Values that are published.
     texts : mapping of int to list
-        For every code the values of the file that stand for it, as text.
+        For every code, the values in the file that it represents, as text.
     """
 
     limits: Sensitive
@@ -255,14 +497,14 @@ class Shown:
     texts: Mapping[int, list[str | None]]
 
 
-def _shown(is_kept: Bools, table: pa.Table, loaded: Loaded) -> list[Shown]:
+def _sensitive_as_published(
+    parts: Sequence[ClassesOfPart], codebook: Codebook, texts: Mapping[str, Texts]
+) -> list[SensitiveAsPublished]:
     return [
-        Shown(
-            limits=limits,
-            codes=shown_codes(limits.codes[is_kept]),
-            texts=published_texts(table[attribute.name], limits.codes[is_kept]),
+        SensitiveAsPublished(
+            limits=limits, codes=shown_codes(_all_codes(limits.name, parts)), texts=texts[limits.name]
         )
-        for attribute, limits in zip(loaded.sensitive, loaded.problem.sensitive, strict=True)
+        for limits in codebook.sensitive
     ]
 
 
@@ -270,11 +512,11 @@ def promises_of(
     n_records: int,
     quasi: tuple[str, ...],
     losses: list[tuple[str, float]],
-    shown: Sequence[Shown],
+    shown: Sequence[SensitiveAsPublished],
     options: AnonymizeOptions,
     matching_anything: Sequence[str] = (),
 ) -> tuple[Mapping[str, Any], ...]:
-    """What `verify` shall recompute."""
+    """What `verify` recomputes."""
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
     guarantee = _guarantee(options)
     if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
@@ -325,14 +567,8 @@ def published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str 
     return texts
 
 
-def _matching_anything(loaded: Loaded, options: AnonymizeOptions) -> list[str]:
+def _matching_anything(codebook: Codebook, options: AnonymizeOptions) -> list[str]:
     """Quasi-identifiers with missing values that match anything."""
     if options.missing != "match":
         return []
-    rows = loaded.problem.rows
-    return [c.name for c in loaded.problem.columns if np.isnan(given_values(c, rows)).any()]
-
-
-def shuffled(n: int) -> Ints:
-    """A random order from the operating system's randomness."""
-    return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64), kind="stable")
+    return [column.name for column in codebook.value_columns if np.isnan(column.ranks).any()]

@@ -1,4 +1,4 @@
-"""One recoding for the whole file: the codings of each column, what a recoding loses, and the answer it makes.
+"""One recoding for the whole file: the codings of each column, what a recoding loses, and the result it gives.
 
 A *coding* gives every value of a column, its *atom*, a block, and all records of a block publish the same: numbers and
 ordered labels are cut into runs of neighbours, labels under a hierarchy climb to one level of it, other labels are put
@@ -16,16 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.columns import Column, NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.problem import SUPPRESSED, Problem, renumbered
-from louver.anonymize.requirements import LKind
+from louver.anonymize.columns import LKind, NumericColumn, QuasiColumn, SetColumn, TreeColumn
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, renumbered
 from louver.optim.kernels.classes.recoding import diverse_groups, group_points
 from louver.optim.status import Status
 
-__all__ = ["Codings", "Domain", "Recoded", "Recoding", "Whole", "domain_of"]
+__all__ = ["Codings", "ColumnCodings", "Recoded", "Recoding", "Whole", "domain_of"]
 
 Codings = tuple[Ints, ...]
-"""A coding for each column."""
+"""One coding per column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,29 +37,29 @@ class Recoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Whole:
-    """A problem as recodings of whole columns see it.
+    """The problem in the form used for recoding whole columns.
 
     Attributes
     ----------
-    domains : tuple of Domain
+    domains : tuple of ColumnCodings
     weights : float64 (m,)
     atoms : int32 (p, m)
         Distinct combinations of values.
     multiplicity : int64 (p,)
     of_record : int64 (n,)
         The combination that each record of the problem has.
-    problem : Problem
+    problem : AnonymizeProblem
     """
 
-    domains: tuple[Domain, ...]
+    domains: tuple[ColumnCodings, ...]
     weights: Floats
     atoms: NDArray[np.int32]
     multiplicity: Ints
     of_record: Ints
-    problem: Problem
+    problem: AnonymizeProblem
 
     @classmethod
-    def of(cls, problem: Problem) -> Whole:
+    def of(cls, problem: AnonymizeProblem) -> Whole:
         domains = tuple(domain_of(column, problem.rows) for column in problem.columns)
         records = np.stack([domain.atoms for domain in domains], axis=1).astype(np.int32)
         group, sizes = _divided(
@@ -83,7 +82,7 @@ class Whole:
 
     @property
     def has_bound(self) -> bool:
-        """Whether no recoding loses less than its columns do while nobody is left out."""
+        """Whether every recoding loses at least as much as its columns would with no record left out."""
         is_leaving_out = self.problem.max_suppressed > 0
         return not is_leaving_out or all(d.level(d.coarsest()) is not None for d in self.domains)
 
@@ -91,18 +90,18 @@ class Whole:
     def is_monotone(self) -> bool:
         """Whether no coarser recoding leaves more records out.
 
-        United classes that are published meet every requirement again, so nobody has to be left out who was not. But where
-        somebody may be, entropy and closeness may fail for the union of a class that is published and one that is not.
+        The union of publishable classes meets every requirement, so no further record has to be left out. But where
+        records may be left out, entropy and closeness may fail for the union of a class that is published and one that is not.
         """
         is_counting = all(one.t is None and one.l_kind is LKind.DISTINCT for one in self.problem.sensitive)
         return self.problem.max_suppressed == 0 or is_counting
 
     def least_loss(self, codings: Codings) -> float:
-        """What every record loses at least: exact where nobody is left out, and for hierarchies a bound."""
+        """Lower bound on the loss of every record: exact if no record is left out, only a bound for hierarchies."""
         return float(sum(self.column_loss(place, coding) for place, coding in enumerate(codings)))
 
     def column_loss(self, place: int, coding: Ints) -> float:
-        """Loss of a column while nobody is left out."""
+        """Loss of a column if no record is left out."""
         domain = self.domains[place]
         return float(self.weights[place]) * domain.loss(coding, domain.counts)
 
@@ -136,7 +135,7 @@ class Whole:
         return Recoding(codings=codings, loss=loss)
 
     def answer(self, best: Recoding, *, method: str, status: Status, lower_bound: float | None) -> Recoded:
-        """The answer that a recoding makes."""
+        """The result that a recoding gives."""
         group, _, passed = self.groups(best.codings)
         labels = np.where(passed[group], group, SUPPRESSED)[self.of_record]
         labels = renumbered(labels)
@@ -154,7 +153,7 @@ class Whole:
 
 
 def _divided(atoms: NDArray[np.int32], codings: Sequence[Ints], weight: Ints) -> tuple[Ints, Ints]:
-    """The group of each point, equal where all its blocks are, and the records in each group."""
+    """The group of each point, equal where all blocks are equal, and the records in each group."""
     group, sizes = np.zeros(len(atoms), np.int64), np.empty(len(atoms), np.int64)
     start = np.cumsum([0, *(len(coding) for coding in codings[:-1])])
     n_blocks = np.array([int(coding.max(initial=0)) + 1 for coding in codings])
@@ -181,7 +180,7 @@ def _words(n_blocks: Sequence[int], n_points: int) -> list[Ints]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recoded:
-    """Records recoded column by column; an `Answer`.
+    """Records recoded column by column; a `Grouping`.
 
     Attributes
     ----------
@@ -229,16 +228,16 @@ MOST_CODINGS = 300
 """A column with more codings than this is not searched exhaustively."""
 
 MOST_CUTS = 32
-"""Places at which a run is tried to be cut in two."""
+"""Positions at which a split of a run is tried."""
 
 
-class Domain(ABC):
+class ColumnCodings(ABC):
     """A column's values as atoms 0, 1, 2, ..., and how many records have each.
 
     Attributes
     ----------
     atoms : int64 (n,)
-        Of each source row asked for.
+        The atom of each given source row.
     counts : int64 (d,)
     """
 
@@ -255,28 +254,28 @@ class Domain(ABC):
 
     @abstractmethod
     def loss(self, coding: Ints, counts: Ints) -> float:
-        """Sum over records, `counts` of each atom, of the share that their block loses, by what occurs among them."""
+        """Sum over records (`counts` of each atom) of the share lost in their block, based on the values that occur."""
 
     @abstractmethod
     def splits(self, coding: Ints) -> Iterator[Ints]:
-        """Codings next below a coding: one block divided."""
+        """Codings immediately below a coding: one block divided."""
 
     @abstractmethod
     def others(self, coding: Ints) -> Iterator[Ints]:
-        """Codings beside a coding or next above it: a boundary moved, a value in another block, two blocks united."""
+        """Codings near a coding or immediately above it: a boundary moved, a value in another block, two blocks united."""
 
     @abstractmethod
     def codings(self) -> list[Ints] | None:
-        """All codings; None where they are too many."""
+        """All codings; None if there are too many."""
 
     def level(self, coding: Ints) -> int | None:
-        """The level of the hierarchy that a coding is, where there is one."""
+        """The level of the hierarchy that a coding corresponds to, if any."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
-class Runs(Domain):
-    """Numbers or ordered labels, cut into runs; missing values, the last atom, stay apart unless all are one block."""
+class IntervalCodings(ColumnCodings):
+    """Numbers or ordered labels, cut into runs; missing values, the last atom, stay separate unless everything is one block."""
 
     atoms: Ints
     counts: Ints
@@ -285,7 +284,7 @@ class Runs(Domain):
     has_missing: bool
 
     @classmethod
-    def of(cls, column: NumericColumn, rows: Ints) -> Runs:
+    def of(cls, column: NumericColumn, rows: Ints) -> IntervalCodings:
         given = column.values[rows]
         missing = np.isnan(given)
         values, places = np.unique(given[~missing], return_inverse=True)
@@ -359,8 +358,8 @@ class Runs(Domain):
 
 
 @dataclass(frozen=True, eq=False)
-class Levels(Domain):
-    """Labels under a hierarchy: one level for all."""
+class LevelCodings(ColumnCodings):
+    """Labels under a hierarchy: the same level for all of them."""
 
     atoms: Ints
     counts: Ints
@@ -368,7 +367,7 @@ class Levels(Domain):
     losses: Floats
 
     @classmethod
-    def of(cls, column: TreeColumn, rows: Ints) -> Levels:
+    def of(cls, column: TreeColumn, rows: Ints) -> LevelCodings:
         nodes, below = column.tree
         atoms = column.places[rows]
         counts = np.bincount(atoms, minlength=nodes.shape[1])
@@ -398,7 +397,7 @@ class Levels(Domain):
 
 
 @dataclass(frozen=True, eq=False)
-class Sets(Domain):
+class SetCodings(ColumnCodings):
     """Labels without order or hierarchy: any partition of them into sets."""
 
     atoms: Ints
@@ -406,7 +405,7 @@ class Sets(Domain):
     loss_by_count: Floats
 
     @classmethod
-    def of(cls, column: SetColumn, rows: Ints) -> Sets:
+    def of(cls, column: SetColumn, rows: Ints) -> SetCodings:
         atoms = column.codes[rows]
         return cls(atoms, np.bincount(atoms, minlength=column.n_labels), column.loss_by_count)
 
@@ -416,7 +415,7 @@ class Sets(Domain):
         return float(records @ self.loss_by_count[labels])
 
     def splits(self, coding: Ints) -> Iterator[Ints]:
-        """One label on its own, or the more frequent half of a set apart from the others."""
+        """Separate one label, or the more frequent half of a set, from the others."""
         for block in np.flatnonzero(np.bincount(coding) > 1).tolist():
             inside = np.flatnonzero(coding == block)
             by_count = inside[np.argsort(-self.counts[inside], kind="stable")]
@@ -450,11 +449,11 @@ class Sets(Domain):
         return found
 
 
-def domain_of(column: Column, rows: Ints) -> Domain:
+def domain_of(column: QuasiColumn, rows: Ints) -> ColumnCodings:
     """The codings of a column over some source rows."""
     if isinstance(column, NumericColumn):
-        return Runs.of(column, rows)
+        return IntervalCodings.of(column, rows)
     if isinstance(column, TreeColumn):
-        return Levels.of(column, rows)
+        return LevelCodings.of(column, rows)
     assert isinstance(column, SetColumn)
-    return Sets.of(column, rows)
+    return SetCodings.of(column, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,15 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from louver._arrays import Ints
 from louver._html import Shown
 from louver._verdict import Verdict
-from louver.anonymize.comparison import Comparison
-from louver.anonymize.inference import WorkedOut
-from louver.anonymize.metrics import Reached, Risk, UnitsFound, Utility
-from louver.anonymize.requirements import Guarantee
+from louver.anonymize.columns import Guarantee
+from louver.anonymize.comparison import BeforeAndAfter
+from louver.anonymize.metrics import Reached, Risk, UnitsFound, Utility, WorkedOut
 from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
 from louver.data.write import write_csv
@@ -33,7 +35,8 @@ from louver.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from louver.anonymize.alternatives import Beside, CurvePoint
+    from louver.anonymize.alternatives import CurvePoint, LocalRecoding
+    from louver.anonymize.analyses import Comparisons
     from louver.anonymize.intersection import Intersection
     from louver.release.memory import Memory
 
@@ -45,7 +48,11 @@ __all__ = [
     "MAPPING_FILE",
     "AnonymizedRelease",
     "StoredRecords",
+    "shuffled",
 ]
+
+BATCH_RECORDS = 2**18
+"""Number of records of a stored file that are read at a time."""
 
 DATA_FILE = "data/anonymized.parquet"
 MAPPING_FILE = "data/mapping.parquet"
@@ -66,11 +73,11 @@ class AnonymizedRelease(Shown):
     mapping : pyarrow.Table
         Every published value of every quasi-identifier, what it stands for and how many records carry it.
     published_losses : list of (name, share)
-        Mean share lost of each quasi-identifier, by what is published of it alone.
+        Mean share of each quasi-identifier that is lost, judged only by its own published values.
     dictionary : pyarrow.Table
         Every column of the source with its role, its kind and what was done with it.
     worked_out : tuple of WorkedOut
-        How many generalised values the columns published unchanged give back; stays inside.
+        How many generalised values can be inferred from the columns published unchanged; internal only.
     classes : pyarrow.Table or None
         k-map: the published combinations and the people of the population that each one matches.
     quasi : tuple of str
@@ -84,25 +91,27 @@ class AnonymizedRelease(Shown):
     status : Status
         OPTIMAL only where no partition loses less.
     lower_bound : float or None
-        Loss that every partition has at least; None where no bound is known.
-    comparison : Comparison
+        Lower bound on the loss of any partition; None if no bound is known.
+    comparison : BeforeAndAfter
         Distributions and associations before and after; stays inside.
     intersection : Intersection or None
         What this release and earlier ones disclose together; stays inside.
     curve : tuple of CurvePoint
-        What other choices of k and method would lose, where asked for; stays inside.
-    beside : Beside or None
-        What classes formed one by one would lose, where one recoding holds for the whole file; stays inside.
+        What other choices of k and method would lose, with `--curve`; stays inside.
+    local : LocalRecoding or None
+        What classes generalised one by one would lose, where one recoding holds for the whole file; stays inside.
     promises : tuple of mappings
         What `verify` recomputes from the file.
     reached : tuple of Reached
-        The l and t that the classes have, for each sensitive column of which something is asked.
+        The l and t that the classes have, for each sensitive column with requirements.
     stages : mapping of str to float
-        Seconds of reading, the first answer, the bound, the search and what is made of it; stay inside.
+        Seconds for reading, the first answer, the bound, the search and the output; internal only.
     ledger : Path or None
         Where a release that was made with `out` is logged.
     remark : str or None
         What to know about the people that a register tells of.
+    analyses : Comparisons or None
+        Chosen analyses before and after; stays inside.
     entry : mapping or None
         What a register keeps of it, where one is named; stays inside.
     n_alone : int
@@ -133,7 +142,7 @@ class AnonymizedRelease(Shown):
     lower_bound: float | None
     risk: Risk
     utility: Utility
-    comparison: Comparison
+    comparison: BeforeAndAfter
     promises: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
     n_alone: int
@@ -145,8 +154,9 @@ class AnonymizedRelease(Shown):
     subproblem_sizes: tuple[int, ...] = ()
     part_sizes: tuple[int, ...] = ()
     intersection: Intersection | None = None
+    analyses: Comparisons | None = None
     curve: tuple[CurvePoint, ...] = ()
-    beside: Beside | None = None
+    local: LocalRecoding | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     ledger: Path | None = None
     entry: Mapping[str, Any] | None = None
@@ -165,12 +175,12 @@ class AnonymizedRelease(Shown):
 
     @property
     def verdict(self) -> Verdict:
-        """What the steward should read before the figures; stays inside."""
+        """What the steward should read before the figures; internal only."""
         return judge(self)
 
     @property
     def is_withheld(self) -> bool:
-        """Whether it is not to be written: it gives too much away together with earlier releases, which nobody accepted."""
+        """Whether it must not be written: with earlier releases it discloses too much, and this has not been explicitly accepted."""
         return self.intersection is not None and self.intersection.is_disclosing and not self.is_accepted
 
     @property
@@ -192,16 +202,16 @@ class AnonymizedRelease(Shown):
 
     @property
     def published_gap(self) -> float | None:
-        """`gap` in whole percents; None where records were left out, whose values the loss would tell of."""
+        """`gap` in whole percents; None if records were left out, because the loss would reveal something about their values."""
         return None if self.gap is None or self.n_suppressed else math.ceil(100 * self.gap) / 100
 
     def published_dict(self) -> dict[str, Any]:
-        """What the manifest says of the result: nothing that cannot be learnt from the published records."""
+        """What the manifest says about the result: only what the published records reveal anyway."""
         losses = self.published_losses
         risk, utility = asdict(self.risk), asdict(self.utility)
-        for told in ("uniques_before", "information_loss", "gcp", "by_column"):
-            risk.pop(told, None)
-            utility.pop(told, None)
+        for name in ("uniques_before", "information_loss", "gcp", "by_column"):
+            risk.pop(name, None)
+            utility.pop(name, None)
         return {
             **self._counts(),
             "unchanged": list(self.unchanged),
@@ -230,7 +240,7 @@ class AnonymizedRelease(Shown):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of the JSON result, which stays inside; its keys are stable."""
+        """The content of the JSON result, which is for internal use; its keys are stable."""
         return {
             **self._counts(),
             "largest_part": max(self.part_sizes, default=None),
@@ -255,7 +265,8 @@ class AnonymizedRelease(Shown):
             "associations": [asdict(line) for line in self.comparison.associations],
             "against": None if self.intersection is None else asdict(self.intersection),
             "curve": [asdict(point) for point in self.curve],
-            "beside": None if self.beside is None else asdict(self.beside),
+            "analyses": None if self.analyses is None else asdict(self.analyses),
+            "beside": None if self.local is None else asdict(self.local),
             "stages": dict(self.stages),
             "seconds": self.seconds,
         }
@@ -273,7 +284,7 @@ class AnonymizedRelease(Shown):
         return plot_release(self)
 
     def manifest(self) -> Manifest:
-        """Describe the release; how long it took is nobody else's business (docs/decisions/0008)."""
+        """Describe the release; how long it took stays inside (docs/decisions/0008)."""
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
             warnings.append(IN_ORDER)
@@ -311,7 +322,7 @@ class AnonymizedRelease(Shown):
         dataset : KeyedHash, optional
             Keyed hash of the data; the ledger refuses others than those it has admitted.
         people : People, optional
-            Who is in the data, by which the ledger knows them again.
+            Who is in the data, so that the ledger can recognise them again.
         memory : Memory, optional
             A register that the classes are entered into.
         run : Run, optional
@@ -325,7 +336,8 @@ class AnonymizedRelease(Shown):
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))
             if self.parameters["csv"]:
-                write_csv(self.table, writer.path(CSV_FILE))
+                is_stored = isinstance(self.table, StoredRecords)
+                write_csv(self.table.batches() if is_stored else self.table, writer.path(CSV_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
@@ -340,7 +352,7 @@ class AnonymizedRelease(Shown):
         people: People | None,
         memory: Memory | None,
     ) -> str:
-        """Enter the classes into the register, log the file as an exact disclosure; returns the head of the one or the other."""
+        """Enter the classes into the register, log the file as an exact disclosure; return the head of the ledger or of the register."""
         entered = "" if memory is None or self.entry is None else memory.append(self.entry)
         if ledger is None:
             return entered
@@ -362,54 +374,55 @@ class AnonymizedRelease(Shown):
             f"method {self.method}\n"
             + "".join(f"  {line}\n" for line in (self.verdict.sentence, *self.verdict.reasons))
             + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} {r.counted}; {self.n_suppressed:,} suppressed\n"
-            + self._told_parts()
+            + self._part_lines()
             + f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"
             + "".join(f"\n  {line}" for line in self.reached)
             + f"\n  {_kinds(self.dictionary.to_pylist())}"
-            + "".join(f"\n  {line}" for line in self._told_unchanged())
-            + (f"\n  {_beside(self.beside)}" if self.beside is not None else "")
-            + self._told_intersection()
-            + (f"\n  {_told(self.stages)}" if self.stages else "")
+            + "".join(f"\n  {line}" for line in self._unchanged_lines())
+            + (f"\n  {_loss_of_local(self.local)}" if self.local is not None else "")
+            + (f"\n  {self.analyses.sentence}" if self.analyses is not None else "")
+            + self._intersection_lines()
+            + (f"\n  {_seconds(self.stages)}" if self.stages else "")
         )
 
-    def _told_parts(self) -> str:
+    def _part_lines(self) -> str:
         sizes = self.part_sizes
         return f"  in {len(sizes):,} parts of at most {max(sizes):,} records\n" if sizes else ""
 
-    def _told_unchanged(self) -> Iterator[str]:
-        """What is published as it is."""
+    def _unchanged_lines(self) -> Iterator[str]:
+        """What is published unchanged."""
         plain = [name for name in self.unchanged if name not in self.coded]
         yield f"published unchanged: {', '.join(plain) or 'no column'}"
         if self.coded:
             yield f"published coded: {', '.join(f'{name} ({how})' for name, how in self.coded.items())}"
 
-    def _told_intersection(self) -> str:
+    def _intersection_lines(self) -> str:
         """The comparison with earlier releases, where it is not among the reasons of the verdict."""
         together = self.intersection
-        is_told = together is None or together.is_risky or together.link is None
-        return "" if is_told else f"\n  {together}"
+        is_listed = together is None or together.is_risky or together.link is None
+        return "" if is_listed else f"\n  {together}"
 
 
-def _beside(beside: Beside) -> str:
-    return f"classes formed one by one (--recoding local) would lose {beside.information_loss:.6g} ({beside.gcp:.2%})"
+def _loss_of_local(local: LocalRecoding) -> str:
+    return f"classes formed one by one (--recoding local) would lose {local.information_loss:.6g} ({local.gcp:.2%})"
 
 
 def _kinds(lines: list[dict[str, str]]) -> str:
-    """What each quasi-identifier was taken for."""
-    told = (f"{line['name']} ({line['kind']})" for line in lines if line["role"] == "quasi")
-    return f"quasi-identifiers: {', '.join(told)}"
+    """How each quasi-identifier was interpreted."""
+    kinds = (f"{line['name']} ({line['kind']})" for line in lines if line["role"] == "quasi")
+    return f"quasi-identifiers: {', '.join(kinds)}"
 
 
-def _told(stages: Mapping[str, float]) -> str:
+def _seconds(stages: Mapping[str, float]) -> str:
     """How long each stage took."""
     return "seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages.items())
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """A Parquet file of records, in the place of the table that it holds."""
+    """A Parquet file of records that stands in for the table it holds."""
 
     path: Path
 
@@ -425,6 +438,19 @@ class StoredRecords:
         """All records, in memory."""
         return pq.read_table(self.path)
 
+    def batches(self) -> Iterator[pa.Table]:
+        """The records in batches; a single empty table if there are none."""
+        with pq.ParquetFile(self.path) as file:
+            if not file.metadata.num_rows:
+                yield file.read()
+            for batch in file.iter_batches(BATCH_RECORDS):
+                yield pa.Table.from_batches([batch])
+
     def write(self, path: Path) -> None:
         """Copy the file."""
         shutil.copyfile(self.path, path)
+
+
+def shuffled(n: int) -> Ints:
+    """A random order from the operating system's randomness."""
+    return np.argsort(np.frombuffer(os.urandom(8 * n), dtype=np.uint64), kind="stable")

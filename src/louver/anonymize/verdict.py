@@ -1,4 +1,4 @@
-"""What the steward should know before a k-anonymous file is published: one verdict, which screen, JSON, page and explorer render."""
+"""What the data steward should know before publishing a k-anonymous file: one verdict, rendered by every interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from louver._verdict import Level, Verdict
 from louver._words import counted, listed
-from louver.anonymize.requirements import Guarantee
+from louver.anonymize.columns import Guarantee
 from louver.anonymize.watch import Stopped
 from louver.release.sentences import WEAKER
 
@@ -20,19 +20,17 @@ MOSTLY_LOST = (
     "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
     "quasi-identifiers) or allow some records to be left out (--suppress)."
 )
-UNFINISHED = "The search reached its limit (--seconds or --steps) before it was done, so more detail is lost than need be: allow it more."
+UNFINISHED = "The search reached its limit (--seconds or --steps) before it was finished, so more detail is lost than necessary: raise the limit."
 
 
-CLOSENESS = (
-    "Closeness of sensitive values (--t) counts records: the distribution over units was not compared."
-)
+CLOSENESS = "Closeness of sensitive values (--t) was measured over records, not over units."
 
 LEVELS = tuple(Level)
-"""From the mildest."""
+"""The mildest first."""
 
 
 def judge(release: AnonymizedRelease) -> Verdict:
-    """The verdict on a release; its reasons are what was found, the most serious first, and what was not asked."""
+    """The verdict on a release; its reasons are the findings, the most serious first, and what was not examined."""
     found = sorted(_found(release), key=lambda line: -LEVELS.index(line[0]))
     level = found[0][0] if found else Level.OK
     promise = PROMISE[release.guarantee].format(k=release.k)
@@ -41,7 +39,7 @@ def judge(release: AnonymizedRelease) -> Verdict:
         Level.CARE: f"{promise}; read {counted(len(found), 'finding')} before you publish it.",
         Level.STOP: f"Do not publish it as it is: {promise[0].lower()}{promise[1:]}, but that is not enough.",
     }[level]
-    return Verdict(level, sentence, (*(told for _, told in found), *_not_asked(release)))
+    return Verdict(level, sentence, (*(reason for _, reason in found), *_not_examined(release)))
 
 
 PROMISE = {
@@ -53,7 +51,7 @@ PROMISE = {
 
 
 def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
-    """What was found, in the order in which it is read."""
+    """The findings, in the order in which they are listed."""
     together, n = release.intersection, release.table.num_rows
     if together is not None and (together.is_risky or together.link is None):
         yield Level.STOP if release.is_withheld else Level.CARE, _sentence(str(together))
@@ -67,15 +65,15 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
     if release.unchanged and release.n_alone:
         yield (
             Level.CARE,
-            f"{release.n_alone:,} of {n:,} records differ from all others for those who know what is published unchanged, too "
-            f"({listed(release.unchanged)}): make it quasi-identifying, round it, or drop it.",
+            f"{release.n_alone:,} of {n:,} records are unique to anyone who knows the columns published unchanged "
+            f"({listed(release.unchanged)}): make these quasi-identifying, round them, or drop them.",
         )
     for name, records in release.alike:
         if records:
             yield (
                 Level.CARE,
-                f'{records:,} of {n:,} records are in classes where all have the same value of "{name}", so that whoever finds the '
-                "class knows it: ask for --l 2 or more.",
+                f'{records:,} of {n:,} records are in classes where all have the same value of "{name}", so anyone who finds the '
+                "class learns it: use --l 2 or more.",
             )
     if release.stopped is Stopped.UNFINISHED:
         yield Level.CARE, UNFINISHED
@@ -83,7 +81,7 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
         yield Level.CARE, MOSTLY_LOST
 
 
-def _not_asked(release: AnonymizedRelease) -> Iterator[str]:
+def _not_examined(release: AnonymizedRelease) -> Iterator[str]:
     if release.intersection is None:
         yield "Not compared with other releases of the same people (--against)."
     if release.guarantee is not Guarantee.K_UNITS:
@@ -91,7 +89,7 @@ def _not_asked(release: AnonymizedRelease) -> Iterator[str]:
     elif release.parameters["t"] is not None:
         yield CLOSENESS
     if release.part_sizes and release.unchanged:
-        yield "What unchanged columns give back was not worked out (--parts)."
+        yield "How much unchanged columns reveal of generalised values was not counted (--parts)."
 
 
 def _sentence(text: str) -> str:

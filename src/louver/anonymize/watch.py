@@ -1,4 +1,4 @@
-"""How long a method may search, whether somebody asked it to stop, and how long each of its stages took."""
+"""How long a method may search, whether it was asked to stop, and how long each of its stages took."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import numpy as np
 from louver.run import Run
 
 if TYPE_CHECKING:
-    from louver.anonymize.problem import Problem
+    from louver.anonymize.problem import AnonymizeProblem
 
 __all__ = ["NODES_PER_SECOND", "Stopped", "Watch"]
 
 NODES_PER_SECOND = 700_000
-"""Search nodes of `exact` per second, on the safe side: where a part of the time is given, it is given in nodes."""
+"""Search nodes of `exact` per second, a conservative estimate used to convert a time limit into nodes."""
 
 LOOK_SECONDS = 0.05
-"""Between two looks at the clock and at the run while a method works."""
+"""Seconds between checks of the clock and the run while a method works."""
 
 STAGE = "forming classes"
 
 STAGES = ("reading", "first answer", "bound", "search", "publishing")
-"""What a result tells the seconds of."""
+"""The stages whose seconds a result reports."""
 
 Result = TypeVar("Result")
 
@@ -38,7 +38,7 @@ class Stopped(StrEnum):
     IMPROVING = "improving"
     """The method had its answer and looked for a better one."""
     UNFINISHED = "unfinished"
-    """The method was not done: its answer was completed in a simpler way, or hardly improved."""
+    """The method did not finish: its answer was completed in a simpler way, or hardly improved."""
 
 
 class Watch:
@@ -48,9 +48,9 @@ class Watch:
     ----------
     run : Run, optional
     seconds : float, optional
-        Limit on the search; none without it. Reading it is left to `attend`.
+        Limit on the search; unlimited by default. `attend` enforces it.
     cores : int, optional
-        That a method may use; all without it.
+        Cores that a method may use; all by default.
 
     Attributes
     ----------
@@ -59,11 +59,11 @@ class Watch:
     took : dict of str to float
         Seconds of each stage.
     share : float
-        Share of the work that is done.
+        Fraction of the work done so far.
     lost, least : float or None
         Share of all detail, by weight, that the best answer so far loses, and that every answer loses at least.
-    problem : Problem or None
-        What the shares are told of; answers to parts of it are no news.
+    problem : AnonymizeProblem or None
+        What the shares refer to; answers to parts of it are not reported.
     stopped : Stopped or None
         Where a limit ended the search; None where it ended by itself.
     """
@@ -78,14 +78,14 @@ class Watch:
         self.share = 0.0
         self.lost: float | None = None
         self.least: float | None = None
-        self.problem: Problem | None = None
+        self.problem: AnonymizeProblem | None = None
         self.stopped: Stopped | None = None
         self._seconds = seconds
         self._is_inside = False
         self.restart()
 
     def restart(self) -> None:
-        """Let the time begin only now, after the kernels are compiled."""
+        """Start the clock now, after the kernels have been compiled."""
         self.started = time.perf_counter()
         self.stop[0] = self.run.is_cancelled
 
@@ -94,42 +94,47 @@ class Watch:
         return self._seconds is not None
 
     @property
+    def limit(self) -> float | None:
+        """Seconds that the search may take."""
+        return self._seconds
+
+    @property
     def left(self) -> float:
-        """Seconds that are left; without a limit, as many as one likes."""
+        """Seconds left; unbounded if there is no limit."""
         return np.inf if self._seconds is None else self.started + self._seconds - time.perf_counter()
 
     @property
     def share_of_time(self) -> float:
-        """Share of the time that is used."""
+        """Fraction of the time used so far."""
         return 0.0 if self._seconds is None else min(1.0, 1 - self.left / self._seconds)
 
     @property
     def is_over(self) -> bool:
-        """Whether the search shall end, by the clock or by the run; sets `stop`."""
+        """Whether the search should end, because of the clock or the run; sets `stop`."""
         if self.left <= 0 or self.run.is_cancelled or self.run.is_hurried:
             self.stop[0] = 1
         return bool(self.stop[0])
 
     @property
-    def told(self) -> dict[str, float]:
+    def stages(self) -> dict[str, float]:
         """Seconds of the stages that a steward knows."""
         return {name: seconds for name, seconds in self.took.items() if name in STAGES}
 
-    def found(self, problem: Problem, loss: float, bound: float | None = None) -> None:
-        """Note what an answer loses, in units of the loss, and what no answer can lose less than."""
+    def found(self, problem: AnonymizeProblem, loss: float, bound: float | None = None) -> None:
+        """Record the loss of an answer, in units of the loss, and the lower bound for any answer."""
         if problem is self.problem:
             full = max(1, problem.n_records * problem.full_loss)
             self.lost = loss / full if self.lost is None else min(self.lost, loss / full)
             self.least = self.least if bound is None else bound / full
 
     def note(self, stopped: Stopped | None) -> None:
-        """Note that a limit ended the search, or a part of it; the worst is kept."""
+        """Record that a limit ended the search or part of it; the worst case is kept."""
         if self.stopped is not Stopped.UNFINISHED:
             self.stopped = stopped or self.stopped
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add what is done inside to the seconds of a stage; a stage within another counts as part of that."""
+        """Add the time spent in the block to a stage; a nested stage counts as part of the outer one."""
         if self._is_inside:
             yield
             return
@@ -143,10 +148,10 @@ class Watch:
         self.run.check()
 
     def attend(self, work: Callable[[Watch], Result]) -> Result:
-        """Do the work in a thread of its own; this one watches the clock, and signals reach it.
+        """Do the work in a separate thread; this one watches the clock and receives signals.
 
-        A kernel runs without the interpreter lock, so the clock is looked at even while one runs. A search that is cancelled
-        is not waited for: kernels that are being compiled or loaded ask nobody.
+        A kernel runs without the interpreter lock, so the clock is checked even while one runs. A search that is cancelled
+        is not waited for: kernels that are being compiled or loaded do not check for it.
         """
         pool = ThreadPoolExecutor(max_workers=1)
         try:

@@ -1,6 +1,6 @@
-"""Small charts as SVG: drawn from numbers alone, so that no label ever becomes markup; a table beside each says the same.
+"""Small charts as SVG: drawn from numbers alone, so that no label ever becomes markup; a table next to each shows the same data.
 
-A chart is as wide as its place, and its text has the same size everywhere: places across are percentages, places upwards pixels.
+A chart fills its container's width and its text is the same size everywhere: x is in percent, y in pixels.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def points(
     is_reversed: bool = False,
     tick: Callable[[Any], str] = "{:.4g}".format,
 ) -> None:
-    """Numbered points, such as loss against k; the list beside says what the numbers are. Places across are sorted, `tick` names them."""
+    """Numbered points, such as loss against k; a list explains the numbers. x positions are sorted; `tick` labels them."""
     if not places:
         Tag("p", "s sub", "None yet.")
         return
@@ -86,7 +86,7 @@ def points(
 
 
 def _apart(places: Sequence[tuple[Any, float, int]]) -> Iterator[tuple[Any, float, int, float]]:
-    """Points of one column side by side, so that none hides another: how many pixels aside."""
+    """Horizontal offsets in pixels that keep the points of one column from hiding one another."""
     for value in dict.fromkeys(place[0] for place in places):
         column = [place for place in places if place[0] == value]
         for number, place in enumerate(column):
@@ -105,7 +105,7 @@ def _stroke(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def _below(x: float, text: str, anchor: str = "middle") -> str:
-    """A label of the axis across."""
+    """A label on the horizontal axis."""
     return (
         f'<text class="axl" x="{x:.2f}%" y="{HEIGHT - LABELS}" text-anchor="{anchor}">{escape(text)}</text>'
     )
@@ -125,5 +125,5 @@ def _day(time: float) -> str:
 
 
 def _draw(shapes: Sequence[str], top: float, label: str) -> None:
-    """The shapes; without a viewBox nothing is magnified or reduced. Labels of the axis stand in the padding on the left."""
+    """The shapes; without a viewBox nothing is magnified or reduced. Axis labels are placed in the padding on the left."""
     Tag("svg", "chart", height=HEIGHT, role="img", aria_label=label, innerHTML=_axis(top) + "".join(shapes))

@@ -1,6 +1,6 @@
-"""What is known and was decided about the columns of the opened data: their profile, roles and hierarchies.
+"""What is known, and what was decided, about the columns of the opened data: their profile, roles and hierarchies.
 
-The Data page fills it, other pages read it: `session.state(Columns)`.
+The Data page fills it in and other pages read it: `session.state(ColumnChoices)`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from louver.errors import InputError
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import bin_labels
 
-__all__ = ["KINDS", "ROLES", "Columns", "Tree"]
+__all__ = ["KINDS", "ROLES", "ColumnChoices", "MergeTree"]
 
 ROLES = {
     "quasi": "Quasi-identifier",
@@ -26,9 +26,9 @@ ROLES = {
     "unit": "Household or unit",
     "weight": "Sampling weight",
 }
-"""Role, as `profile` names it -> what people read."""
+"""Role, as `profile` names it -> the text shown to users."""
 KINDS = {"category": "Categories without an order", "ordered": "Categories in an order"}
-"""What somebody may say that a column is, where the profile found something else."""
+"""Kinds a user may assign to a column when the profile guessed otherwise."""
 COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
 DATE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\b.*")
 
@@ -43,7 +43,7 @@ PARTS_OF_DATES: dict[str, Callable[[str, int], str]] = {
 
 
 @dataclass
-class Tree:
+class MergeTree:
     """How the values of one column are merged, level by level.
 
     Attributes
@@ -58,7 +58,7 @@ class Tree:
     steps: list[dict[str, list[str]]] = field(default_factory=list)
 
     def at(self, level: int) -> dict[str, str]:
-        """What each value is called at a level; 0 are the values themselves."""
+        """What each value is called at a level; level 0 is the values themselves."""
         named = {label: label for label in self.labels}
         for step in self.steps[:level]:
             new_of = {old: new for new, olds in step.items() for old in olds}
@@ -66,7 +66,7 @@ class Tree:
         return named
 
     def groups(self, level: int) -> dict[str, tuple[list[str], int]]:
-        """Labels at a level, each with those of the level below that are in it, and its records."""
+        """Labels at a level, each with the labels of the level below it and its number of records."""
         below, now = self.at(level - 1), self.at(level)
         found: dict[str, tuple[list[str], int]] = {}
         for label, count in self.labels.items():
@@ -95,7 +95,7 @@ class Tree:
             self._tidy()
 
     def take(self, columns: Sequence[Sequence[str]]) -> None:
-        """Take levels over from columns of labels: the values, and what they are called at each level."""
+        """Take levels from columns of labels: the values, and their labels at each level."""
         named = {row[0]: row[1:] for row in zip(*columns, strict=True)}
         self.steps = []
         below = {label: label for label in self.labels}
@@ -110,7 +110,7 @@ class Tree:
             below = now
 
     def take_csv(self, text: str) -> int:
-        """Read a hierarchy as text, one line per value; how many values it lacks."""
+        """Read a hierarchy from text, one line per value; returns how many values it lacks."""
         try:
             delimiter = ";" if ";" in text.partition("\n")[0] else ","
             rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
@@ -143,7 +143,7 @@ class Tree:
         self.take([list(values), [names[sum(edge <= value for edge in edges)] for value in values.values()]])
 
     def take_prefixes(self, text: str) -> None:
-        """Levels by the first letters of codes: lengths such as "3, 1"."""
+        """Levels from the first characters of codes: lengths such as "3, 1"."""
         lengths = sorted(
             {int(part) for part in text.replace(";", ",").split(",") if part.strip().isdecimal()}
         )
@@ -188,16 +188,16 @@ class Tree:
 
 
 @dataclass
-class Columns:
+class ColumnChoices:
     """All columns of the opened data.
 
     Attributes
     ----------
     profile : dict or None
-        What `louver profile` says, as JSON has it; None before it was asked.
+        The JSON result of `louver profile`; None until it has run.
     roles : dict of str to str
         Column -> role; an empty role is still to be decided.
-    trees : dict of str to Tree
+    trees : dict of str to MergeTree
     kinds : dict of str to str
         Column -> one of `KINDS`, where somebody says so.
     orders : dict of str to list of str
@@ -214,7 +214,7 @@ class Columns:
 
     profile: dict[str, Any] | None = None
     roles: dict[str, str] = field(default_factory=dict)
-    trees: dict[str, Tree] = field(default_factory=dict)
+    trees: dict[str, MergeTree] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     orders: dict[str, list[str]] = field(default_factory=dict)
     selected: str = ""
@@ -224,11 +224,11 @@ class Columns:
 
     @property
     def has_work(self) -> bool:
-        """Whether something would be lost with it."""
+        """Whether discarding it would lose any decision."""
         return self.is_edited or bool(self.hierarchies())
 
     def take(self, profile: dict[str, Any]) -> None:
-        """Take a profile in: safe columns get the role it suggests, the others wait for a decision."""
+        """Take in a profile: safe columns get the role it suggests; the others await a decision."""
         self.profile = profile
         risky, before = self.warnings(), self.roles
         found = {c["name"]: "" if c["name"] in risky else c["role"] for c in profile["columns"]}
@@ -237,38 +237,38 @@ class Columns:
             self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
 
     def reread(self) -> None:
-        """Forget what was counted, for other rows are read; roles and hierarchies stay."""
+        """Forget the counts, because other rows are read now; roles and hierarchies stay."""
         self.profile = None
 
     def warnings(self) -> dict[str, str]:
-        """Columns that need a decision, and why in a few words."""
+        """Columns that need a decision, with a brief reason."""
         assert self.profile is not None
         found: dict[str, str] = {}
         for column in self.profile["columns"]:
             if column["role"] == "identifying" or column["share_alone"] >= self.profile["share"]:
                 found[column["name"]] = f"{column['alone']:,} people alone"
-        for told in self.profile["dependencies"]:
+        for content in self.profile["dependencies"]:
             back = any(
-                d["determinant"] == told["dependent"] and d["dependent"] == told["determinant"]
+                d["determinant"] == content["dependent"] and d["dependent"] == content["determinant"]
                 for d in self.profile["dependencies"]
             )
-            if told["determinant"] in found or (
-                back and self._place(told["determinant"]) < self._place(told["dependent"])
+            if content["determinant"] in found or (
+                back and self._place(content["determinant"]) < self._place(content["dependent"])
             ):
                 continue
-            sure = "always" if told["is_exact"] else f"{100 * told['accuracy']:.0f} %"
-            found[told["determinant"]] = f"tells {told['dependent']}, {sure}"
+            sure = "always" if content["is_exact"] else f"{100 * content['accuracy']:.0f} %"
+            found[content["determinant"]] = f"tells {content['dependent']}, {sure}"
         return found
 
     def take_suggested(self) -> None:
-        """Give every column without a role the one that the profile suggests; what somebody chose stays."""
+        """Give every column without a role the one that the profile suggests; what the user chose stays."""
         assert self.profile is not None
         suggested = {column["name"]: column["role"] for column in self.profile["columns"]}
         self.roles = {name: self.roles.get(name) or role for name, role in suggested.items()}
         self.is_edited = True
 
     def counts(self) -> str | None:
-        """A column of whole numbers that is named like counts of people, unless somebody has answered that it is none."""
+        """A column of whole numbers that is named like counts of people, unless the user has said that it is not one."""
         assert self.profile is not None
         if self.has_people:
             return None
@@ -284,7 +284,7 @@ class Columns:
         return [name for name, given in self.roles.items() if given == role]
 
     def set_kind(self, name: str, kind: str) -> None:
-        """Say what a column is; an empty kind is what was found."""
+        """Set the kind of a column; an empty kind means the one that was detected."""
         self.is_edited = True
         if kind:
             self.kinds[name] = kind
@@ -292,12 +292,12 @@ class Columns:
             self.kinds.pop(name, None)
 
     def set_person(self, name: str) -> None:
-        """Name the column that tells one person from another; an empty name is none."""
+        """Name the column that identifies a person; an empty name means none."""
         self.is_edited = True
         self.person = name
 
     def set_order(self, name: str, values: Sequence[str]) -> str:
-        """Take an order of the values that are there; what is wrong with it, or that it was taken, in a sentence."""
+        """Set an order of the values that occur; returns a sentence that says what is wrong with it, or that it is used."""
         given = [value for value in values if value]
         if sorted(given) != sorted(self.orders[name]):
             return "List every value once, and no other: the order was not changed."
@@ -305,7 +305,7 @@ class Columns:
         return "This order is used."
 
     def described(self, names: Sequence[str]) -> dict[str, Any]:
-        """Kinds and orders of columns, as `anonymize` takes them; a hierarchy goes before an order."""
+        """Kinds and orders of columns, as `anonymize` takes them; a hierarchy takes precedence over an order."""
         merged = self.hierarchies()
         kind_of = {name: self.kinds[name] for name in names if name in self.kinds}
         ordered = {

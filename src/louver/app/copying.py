@@ -1,6 +1,6 @@
-"""What was chosen, as a command and as a call in Python: one function for every page, from the verb's own options model.
+"""The user's choices as a command and as a Python call: one function for every page, based on the verb's own options model.
 
-What the command line cannot say in an option (merged categories, names with commas) goes to a spec that the command writes first.
+What the command line cannot express in an option (merged categories, names with commas) goes to a spec that the command writes first.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ DRAWN_ANEW = "Running it asks for the same: noise is drawn anew, under a name of
 
 
 class Repeatable(Protocol):
-    """What was done, in words that do it again."""
+    """What was done, as code that repeats it."""
 
     @property
     def note(self) -> str:
-        """What comes of running it."""
+        """What running it produces."""
 
     def texts(self) -> dict[str, str]:
-        """The words by the name of their tab."""
+        """The code for each tab, by tab name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A command that has no options model, and the same in Python."""
+    """A command without an options model, and its Python equivalent."""
 
     command: tuple[str, ...]
     python: str
@@ -60,22 +60,30 @@ class Texts:
         return {"Command": shlex.join(self.command), "Python": f"import louver as lv\n\n{self.python}"}
 
 
-def verify_release(path: str) -> Texts:
-    """The checks of a release."""
-    return Texts(("louver", "verify", _not_an_option(path)), f"print(lv.verify({path!r}))")
+def verify_release(path: str, *, skip_report: bool = False, accept_strings: int = 0) -> Texts:
+    """Verification of a release."""
+    command = ["louver", "verify", _not_an_option(path)]
+    given = [repr(path)]
+    if skip_report:
+        command.append("--skip-report")
+        given.append("skip_report=True")
+    if accept_strings:
+        command += ["--accept-strings", str(accept_strings)]
+        given.append(f"{accept_strings=}")
+    return Texts(tuple(command), f"print(lv.verify({', '.join(given)}))")
 
 
 def show_ledger(path: str) -> Texts:
-    """What a ledger says."""
+    """The state of a ledger."""
     python = f"from pathlib import Path\nfrom louver.privacy.ledger import Ledger\nprint(Ledger(Path({path!r})).state())"
     return Texts(("louver", "ledger", "show", _not_an_option(path)), python)
 
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """The same with files that it needs, such as a spec, written first: name -> text, which ends with its last line.
+    """The same, after writing the files that it needs, such as a spec: name -> text, which ends with its last line.
 
-    `first` is a command, and `python` lines, that go before all.
+    `first` is a shell command and `python` are Python lines that precede everything else.
     """
 
     call: Repeatable
@@ -89,7 +97,7 @@ class WithFiles:
 
     def texts(self) -> dict[str, str]:
         """Command and Python, by the name of their tab."""
-        told = self.call.texts()
+        content = self.call.texts()
         written = "".join(f"{_here_document(name, text)}\n" for name, text in self.files.items())
         lines = "".join(
             f"Path({name!r}).write_text({text!r}, encoding='utf-8')\n" for name, text in self.files.items()
@@ -97,8 +105,8 @@ class WithFiles:
         python = f"from pathlib import Path\n\n{lines}\n" if lines else ""
         before = f"{self.first}\n" if self.first else "", f"{self.python}\n\n" if self.python else ""
         return {
-            "Command": before[0] + written + told["Command"],
-            "Python": before[1] + python + told["Python"],
+            "Command": before[0] + written + content["Command"],
+            "Python": before[1] + python + content["Python"],
         }
 
 
@@ -117,13 +125,13 @@ class Call:
     function : str
         The same in Python, below `louver`.
     more : mapping
-        What the command takes beside the model, such as `--out`: flag -> value.
+        What the command takes in addition to the model, such as `--out`: flag -> value.
     hidden : tuple of str
-        Options of the model that the function is not told, for it is what they ask for.
+        Options of the model that are not passed to the function because the choice of function implies them.
     files : mapping
         Small files that the options name and the call writes first: name -> text.
     note : str
-        What comes of running it.
+        The effect of running it.
     """
 
     options: VerbOptions
@@ -141,13 +149,13 @@ class Call:
         return {"Command": self.shell(), "Python": self.python()}
 
     def shell(self) -> str:
-        """The command, quoted for a POSIX shell; a spec it needs is written first."""
+        """The command, quoted for a POSIX shell; any spec that it needs is written first."""
         flags, spec = [], []
-        for told, value in self._given():
-            if _fits(told, value):
-                flags += list(_flags(told, value))
+        for content, value in self._given():
+            if _fits(content, value):
+                flags += list(_flags(content, value))
             else:
-                spec.append(f"{told.name} = {toml(value)}")
+                spec.append(f"{content.name} = {toml(value)}")
         words = ["louver", *self.command.split()]
         words += [] if self.data is None else [_not_an_option(self.data)]
         words += [*flags, *([f"--spec={SPEC}"] if spec else [])]
@@ -159,8 +167,8 @@ class Call:
         return "\n".join([*written, shlex.join(words)])
 
     def python(self) -> str:
-        """The call; values are written as Python has them."""
-        given = {told.name: value for told, value in self._given() if told.name not in self.hidden}
+        """The call; values are written as Python literals."""
+        given = {content.name: value for content, value in self._given() if content.name not in self.hidden}
         given |= {
             flag.removeprefix("--").replace("-", "_"): value for flag, value in (self.more or {}).items()
         }
@@ -183,34 +191,34 @@ class Call:
         return "\n".join([*head, f"result = lv.{self.function}(\n{inside}\n)\nprint(result)"])
 
     def _given(self) -> Iterator[tuple[Described, Any]]:
-        """Options that differ from their default, and how the source is read."""
+        """Options that differ from their defaults, and how the source is read."""
         for model, values in ((type(self.options), self.options), (SourceOptions, self.source)):
-            for told in described(model):
-                value = getattr(values, told.name)
-                if value != told.default and (told.name not in getattr(self.options, "no_source", ())):
-                    yield told, value
+            for content in described(model):
+                value = getattr(values, content.name)
+                if value != content.default and (content.name not in getattr(self.options, "no_source", ())):
+                    yield content, value
 
 
 def _here_document(name: str, text: str) -> str:
-    """Shell lines that write a file; the mark of its end is one that no line of it is."""
+    """Shell lines that write a file; the end marker is one that equals no line of the file."""
     end = END
     while end in text.splitlines():
         end += "-"
     return f"cat > {shlex.quote(name)} <<'{end}'\n{text}{end}"
 
 
-def _fits(told: Described, value: Any) -> bool:
-    """Whether the command line can say it."""
-    if told.form in ("flag", "int", "float", "numbers", "weights"):
+def _fits(content: Described, value: Any) -> bool:
+    """Whether the command line can express it."""
+    if content.form in ("flag", "int", "float", "numbers", "weights"):
         return True
-    if told.form == "names":
+    if content.form == "names":
         return all(_is_plain(name) for name in value)
-    if told.form == "pairs":
+    if content.form == "pairs":
         return all(
             _is_plain(name) and "=" not in name and isinstance(one, str) and one
             for name, one in value.items()
         )
-    if told.form == "orders":
+    if content.form == "orders":
         return all(
             _is_plain(name) and "=" not in name and all(map(_is_plain, one)) for name, one in value.items()
         )
@@ -221,26 +229,26 @@ def _is_plain(name: str) -> bool:
     return bool(name) and name == name.strip() and "," not in name and name.isprintable()
 
 
-def _flags(told: Described, value: Any) -> Iterator[str]:
-    if told.form == "flag":
-        yield told.flag
-    elif told.form in ("names", "numbers"):
-        separate = told.repeated
+def _flags(content: Described, value: Any) -> Iterator[str]:
+    if content.form == "flag":
+        yield content.flag
+    elif content.form in ("names", "numbers"):
+        separate = content.repeated
         for text in map(str, value) if separate else [",".join(map(str, value))]:
-            yield f"{told.flag}={text}"
-    elif told.form == "weights":
+            yield f"{content.flag}={text}"
+    elif content.form == "weights":
         listed = [f"{name}={number!r}" for name, number in value.items()]
-        for text in listed if told.repeated else [",".join(listed)]:
-            yield f"{told.flag}={text}"
-    elif told.form == "pairs":
-        yield from (f"{told.flag}={name}={one}" for name, one in value.items())
-    elif told.form == "orders":
+        for text in listed if content.repeated else [",".join(listed)]:
+            yield f"{content.flag}={text}"
+    elif content.form == "pairs":
+        yield from (f"{content.flag}={name}={one}" for name, one in value.items())
+    elif content.form == "orders":
         yield from (
-            f"{told.flag}={name}={','.join(one)}" if one else f"{told.flag}={name}"
+            f"{content.flag}={name}={','.join(one)}" if one else f"{content.flag}={name}"
             for name, one in value.items()
         )
     else:
-        yield f"{told.flag}={value}" if told.flag.startswith("--") else f"{told.flag}{value}"
+        yield f"{content.flag}={value}" if content.flag.startswith("--") else f"{content.flag}{value}"
 
 
 def _not_an_option(data: str) -> str:
@@ -248,7 +256,7 @@ def _not_an_option(data: str) -> str:
 
 
 def _listed(value: Any) -> Any:
-    """Tuples as lists, all the way down: what people write."""
+    """Tuples converted to lists at every depth, as people write them."""
     if isinstance(value, Mapping):
         return {key: _listed(below) for key, below in value.items()}
     if isinstance(value, list | tuple):

@@ -1,14 +1,14 @@
-"""Who may speak to the explorer: the browser that brought its token first, and no page or program of anybody else.
+"""Who may talk to the explorer: the browser that first presented its token, and no page or program of anyone else.
 
 No cookie is used: browsers send cookies to every port of a machine, so another user's server would receive it. Secrets travel only to
 this server, in headers and paths:
 
-- The token in the opening address works once. It stands behind `#`, so that no request carries it before the page at `/` sends it here.
+- The token in the opening address works once. It comes after `#`, so that no request carries it before the page at `/` sends it here.
 - It is exchanged for the browser's key, which the page keeps in the storage of this origin, port included.
 - The key is exchanged for a prefix, a new one for every load. All pages, files, uploads and websockets lie below a prefix; the page
   itself is served once below each, and the address that is shown does not have it.
 
-Besides, Host and Origin must be this server's, and a websocket must have an Origin.
+In addition, Host and Origin must be this server's, and a websocket must have an Origin.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ printed. It works once: if it has been used, go on in the browser that used it, 
   location.replace(given.prefix + "/" + page);
 }})();
 </script></html>"""
-"""What everybody may have: it holds no secret, and exchanges those of the browser it is in."""
+"""The page that anyone may load: it holds no secret, and exchanges those of the browser that shows it."""
 
 
 class Keys:
@@ -99,19 +99,19 @@ class Keys:
         return prefix
 
     def prefix_of(self, path: str) -> str | None:
-        """The prefix that a path lies below, if it was given out."""
+        """The prefix that a path lies below, if it has been issued."""
         prefix = "/" + path.split("/", 2)[1] if path.startswith("/") else ""
         return prefix if prefix in self._prefixes else None
 
     def is_first_load(self, prefix: str) -> bool:
-        """Whether the page below a prefix has not been served yet; asking serves it."""
+        """Whether the page below a prefix has not been served yet; asking marks it as served."""
         is_first = prefix in self._waiting
         self._waiting.discard(prefix)
         return is_first
 
 
 class Guard:
-    """An ASGI application that lets only the owner's browser through to another, and gives every answer its headers."""
+    """An ASGI application that lets only the owner's browser through to another application, and sets the headers of every response."""
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self.app = app
@@ -167,12 +167,12 @@ def _is_same(given: str, secret: str) -> bool:
 
 
 def _is_from_elsewhere(headers: Mapping[str, str]) -> bool:
-    """Whether the browser says that another page asks, as it does for pictures and scripts too; another port is another page."""
+    """Whether the browser says that another page is asking, as it does for images and scripts too; another port is another page."""
     return headers.get("sec-fetch-site", "same-origin") != "same-origin"
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """The headers of a request; what comes twice counts as neither."""
+    """The headers of a request; one that is sent twice matches no value."""
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
@@ -196,7 +196,7 @@ async def _answer(send: Send, status: int, text: str, nonce: str, *, kind: str =
 
 
 def _dressed(send: Send, nonce: str) -> Send:
-    """Send answers with our headers; the scripts of a page get the nonce.
+    """Send responses with our headers; the scripts of a page get the nonce.
 
     A page is sent before any data are in it, and the labels of later messages are never HTML, so its script tags are the framework's.
     """

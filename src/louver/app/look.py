@@ -1,4 +1,4 @@
-"""The parts that pages are made of. Whatever text they are given is text: it never becomes HTML, an attribute's name or a script."""
+"""The look of the explorer: icons, and elements such as cards, buttons and tables that every page is made of."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from louver.app.copying import Repeatable
-from louver.app.icons import ICONS
 from louver.app.session import Session
 from louver.app.words import capital, without_flags
 from louver.app.work import Late
 from louver.errors import Cancelled, LouverError
 
 __all__ = [
+    "ICONS",
     "Handler",
     "RunBar",
     "Tag",
@@ -45,9 +45,39 @@ __all__ = [
     "verdict_of",
 ]
 
+ICONS = {
+    "home": '<path d="M2.500 8.500 9 3l6.500 5.500M4.500 7v8.500h9V7M7.500 15.500v-4h3v4"/>',
+    "data": '<ellipse cx="9" cy="4" rx="6" ry="2.4"/><path d="M3 4v10c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4V4M3 9c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4"/>',
+    "table": '<rect x="2" y="3" width="14" height="12" rx="1.5"/><path d="M2 7.500h14M7 3v12M11.500 7.500V15M2 11.200h14"/>',
+    "layers": '<path d="M9 2.500 16 6 9 9.500 2 6zM2 9.500 9 13l7-3.500M2 12.500 9 16l7-3.500"/>',
+    "people": '<circle cx="6" cy="5.500" r="2.500"/><circle cx="12.500" cy="6.500" r="2"/><path d="M1.500 15c0-3 2-5 4.500-5s4.500 2 4.500 5M12 10.500c2.500 0 4.200 1.700 4.500 4.500"/>',
+    "bars": '<path d="M2 15V9M6 15V4M10 15V7M14 15v-4M1 15.500h16"/>',
+    "tree": '<rect x="6.500" y="1.500" width="5" height="4" rx="1"/><rect x="1.500" y="12" width="4.500" height="4" rx="1"/><rect x="12" y="12" width="4.500" height="4" rx="1"/><path d="M9 5.500V9M3.700 12V9h10.600v3"/>',
+    "box": '<path d="M3 6.500 9 3l6 3.500v6L9 16l-6-3.500zM3 6.500 9 10l6-3.500M9 10v6"/>',
+    "book": '<path d="M4 2h9a2 2 0 0 1 2 2v12H5a2 2 0 0 1-2-2V3a1 1 0 0 1 1-1zM6.500 6h5M6.500 9h5M3 13.500A1.500 1.500 0 0 1 4.500 12H15"/>',
+    "file": '<path d="M5 2h5.500L14 5.500V16H5zM10.500 2v3.500H14M7.500 9h4M7.500 12h4"/>',
+    "hidden": '<path d="M1.500 9S4 4 9 4s7.500 5 7.500 5-2.500 5-7.500 5S1.500 9 1.500 9zM2.500 15.500l13-13"/>',
+    "moon": '<path d="M15 10.500A6.500 6.500 0 1 1 7.500 3a5 5 0 0 0 7.500 7.500z"/>',
+    "help": '<circle cx="9" cy="9" r="7"/><path d="M7 7.200a2 2 0 1 1 2.700 1.900c-.5.200-.7.600-.7 1.200M9 12.900v.1"/>',
+    "ok": '<circle cx="9" cy="9" r="7"/><path d="m5.800 9.200 2.200 2.200 4.300-4.600"/>',
+    "warning": '<path d="M9 2 1.500 15.500h15zM9 7v4M9 13.200v.1"/>',
+    "info": '<circle cx="9" cy="9" r="7"/><path d="M9 8.500V13M9 5.500v.1"/>',
+    "clock": '<circle cx="9" cy="9" r="7"/><path d="M9 5v4.200l2.800 1.600"/>',
+    "lock": '<rect x="3.500" y="8" width="11" height="7.500" rx="1.500"/><path d="M6 8V5.500a3 3 0 0 1 6 0V8"/>',
+    "plus": '<path d="M9 3.500v11M3.500 9h11"/>',
+    "close": '<path d="m4.500 4.500 9 9M13.500 4.500l-9 9"/>',
+    "copy": '<rect x="6" y="6" width="9" height="10" rx="1.500"/><path d="M12 6V3.500A1.500 1.500 0 0 0 10.500 2h-6A1.500 1.500 0 0 0 3 3.500V11a1.500 1.500 0 0 0 1.500 1.500H6"/>',
+    "download": '<path d="M9 2v9M5.500 8 9 11.500 12.500 8M3 15h12"/>',
+    "spark": '<path d="M9 2v4M9 12v4M2 9h4M12 9h4M4.200 4.200l2.200 2.200M11.600 11.600l2.200 2.200M13.800 4.200l-2.200 2.200M6.400 11.600l-2.200 2.200"/>',
+    "undo": '<path d="M6 3 2.500 6.500 6 10M3 6.500h7.500a4 4 0 0 1 0 8H7"/>',
+    "down": '<path d="m5 7 4 4 4-4"/>',
+    "right": '<path d="m7 5 4 4-4 4"/>',
+}
+
+
 Handler = Callable[[], Any]
 MOST_IN_LINE = 2
-"""Reasons of a verdict that are not yet a list."""
+"""Reasons of a verdict up to which they are not shown as a list."""
 DIM_AFTER_SECONDS, RUN_BAR_AFTER_SECONDS = 0.15, 0.6
 
 
@@ -83,7 +113,7 @@ class Tag(TextElement):
             return handler(value)
 
         self.on(event, lambda e: take(e.args), js_handler="(e) => emit(e.target.value)")
-        if event == "change":  # what is typed so far stays too, when an answer about something else arrives
+        if event == "change":  # what has been typed so far also stays when an unrelated answer arrives
             self.on("input", js_handler=f"(e) => louver.typed({self.id}, e.target.value)")
         return self
 
@@ -94,14 +124,14 @@ def tag(name: str, classes: str = "", text: str = "", **attributes: Any) -> Tag:
 
 
 def icon(name: str, classes: str = "") -> Tag:
-    """One of our icons; decoration, so no reader tells it."""
+    """One of our icons; decorative, so screen readers skip it."""
     return Tag("svg", f"i {classes}", viewBox="0 0 18 18", aria_hidden="true", innerHTML=ICONS[name])
 
 
 def button(
     text: str, handler: Handler | None = None, *, kind: str = "", icon_name: str = "", **attributes: Any
 ) -> Tag:
-    """A button; `kind` is pri (one a page), ghost, stop or mini."""
+    """A button; `kind` is pri (one per page), ghost, stop or mini."""
     made = Tag("button", f"btn {kind}", type="button", **attributes)
     with made:
         if icon_name:
@@ -114,7 +144,7 @@ def button(
 
 
 def card(classes: str = "") -> Tag:
-    """A surface with a line around it."""
+    """A surface with a border."""
     return Tag("section", f"card {classes}")
 
 
@@ -137,7 +167,7 @@ def verdict(
     reasons: Sequence[str] = (),
     is_status: bool = True,
 ) -> Tag:
-    """What to conclude, in a sentence; `kind` is stop, care, ok or plain. Put an action into what is returned.
+    """The conclusion, in one sentence; `kind` is stop, care, ok or plain. Put an action into what is returned.
 
     Several reasons are a list.
     """
@@ -159,13 +189,13 @@ def verdict(
 
 
 def verdict_of(found: Mapping[str, Any], text: str = "", note: str = "", *, is_status: bool = True) -> Tag:
-    """A verb's own verdict, as its JSON has it; a page adds only what it is about."""
+    """A verb's own verdict, as in its JSON; a page adds only the subject."""
     reasons = found["reasons"]
     return verdict(found["level"], found["sentence"], text, note, reasons=reasons, is_status=is_status)
 
 
 def problem(sentence: str) -> Tag:
-    """An error where its cause is, in words."""
+    """An error message, shown where its cause is."""
     with Tag("div", "problem", role="alert") as made:
         icon("warning", "mini")
         Tag("span", text=capital(without_flags(sentence)))
@@ -181,7 +211,7 @@ def empty(title: str, text: str) -> Tag:
 
 
 def segments(choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any], label: str) -> Tag:
-    """A choice between a few things that are all shown."""
+    """A choice between a few options, all of them shown."""
     made = Tag("div", "seg", role="group", aria_label=label)
     buttons: dict[str, Tag] = {}
 
@@ -202,7 +232,7 @@ def segments(choices: Mapping[str, str], chosen: str, handler: Callable[[str], A
 def select(
     choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any], label: str, **attributes: Any
 ) -> Tag:
-    """A choice between several things, in the browser's own control."""
+    """A choice between several options, using the browser's own control."""
     made = Tag("select", "inp", aria_label=label, value=chosen, **attributes)
     with made:
         for value, text in choices.items():
@@ -218,7 +248,7 @@ def field(label: str, value: object, handler: Callable[[str], Any], **attributes
 
 
 def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes: Any) -> Tag:
-    """A choice of yes or no before its label."""
+    """A checkbox in front of its label."""
     with Tag("label", "row s"):
         made = Tag("input", type="checkbox", checked=True if value else None, **attributes)
         Tag("span", text=label)
@@ -227,7 +257,7 @@ def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes:
 
 
 def finder(label: str, selector: str) -> Tag:
-    """A field that shows only those of many things that have the typed text in their names; nothing is sent for it."""
+    """A field that filters a long list by the text typed, matched against names; nothing is sent to the server."""
     made = Tag("input", "inp", type="search", placeholder=label, aria_label=label)
     made.on("input", js_handler=f"(e) => louver.filter(e.target.value, '{selector}')")
     return made
@@ -243,7 +273,7 @@ def slider(
     most: float,
     step: float = 1,
 ) -> None:
-    """A number on a slider, or typed beside it; what is typed outside of it becomes its nearest end."""
+    """A number set on a slider or typed next to it; a typed number outside its range becomes the nearest end."""
     limits: dict[str, Any] = {"min": least, "max": most, "step": step}
     with Tag("div", "slide"):
         Tag("span", "s clip", label, title=label)
@@ -264,7 +294,7 @@ def slider(
 
 
 class RunBar:
-    """What runs, how far it is, and Cancel. It shows after a moment; what was there before stays, dimmed."""
+    """What is running, its progress, and Cancel. It appears after a moment; the previous content stays, dimmed."""
 
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
@@ -281,7 +311,7 @@ class RunBar:
             pass
 
     def _add(self) -> None:
-        """Draw what stands before Cancel."""
+        """Draw what comes before Cancel."""
 
     def stand(self, lost: float, least: float | None) -> None:
         """Where a search stands."""
@@ -292,17 +322,17 @@ class RunBar:
         return self._bar.is_deleted
 
     def dim(self, *elements: Element) -> None:
-        """What is out of date while something runs."""
+        """What is out of date while something is running."""
         self._dims.extend(elements)
 
     def cancel(self) -> None:
-        """End what runs here; other work in the same lane goes on."""
+        """Stop what is running here; other work in the same lane continues."""
         self._stage.text = "cancelling"
         for key in set(self._running):
             self._session.cancel(self._lane, key)
 
     def tell(self, sentence: str) -> None:
-        """Say why there is no result; an empty sentence takes it back."""
+        """Say why there is no result; an empty sentence clears it."""
         self.sentence = sentence
         if self.is_gone:
             return
@@ -312,7 +342,7 @@ class RunBar:
                 problem(sentence)
 
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
-        """The answer of a job, or None where there is none: it was cancelled, is late, or failed, which the bar then tells."""
+        """The result of a job, or None if there is none: it was cancelled, came too late, or failed, as the bar then reports."""
         self.is_cancelled = False
         self.tell("")
         with self._showing(key):
@@ -326,11 +356,11 @@ class RunBar:
                 self.is_cancelled = True
                 self.tell("cancelled.")
             except LouverError as error:
-                self.tell(self._session.told(error))
+                self.tell(self._session.message_of(error))
         return None
 
     async def follow(self, key: str) -> bool:
-        """Show work that was begun on a page that has gone since, until it ends; False where there is none."""
+        """Show work that was started on a page since left, until it ends; False if there is none."""
         answer = self._session.follow(self._lane, key, self._mark, self._stand)
         if answer is None:
             return False
@@ -381,7 +411,7 @@ class RunBar:
 
 def drawer(title: str, *, is_slim: bool = False) -> Tag:
     """A panel over the right side; put its content into what is returned. Another one takes its place."""
-    client = context.client  # what asks may stand in the drawer that goes
+    client = context.client  # the element that asks may be in the drawer being replaced
     for old in ElementFilter(kind=Tag, marker="drawer"):
         old.delete()
     with client.content:
@@ -412,7 +442,7 @@ def number_tile(number: str, legend: str) -> None:
 
 
 def table(columns: Mapping[str, str]) -> Tag:
-    """A table with its head, name -> classes of the column; put the rows into what is returned."""
+    """A table with its header, name -> classes of the column; put the rows into what is returned."""
     with Tag("table"):
         with Tag("thead"), Tag("tr"):
             for name, classes in columns.items():

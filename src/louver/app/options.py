@@ -10,7 +10,7 @@ __all__ = ["ExploreOptions"]
 
 
 class ExploreOptions(VerbOptions):
-    """Everything `louver explore` can be told, but for where the data are."""
+    """Everything `louver explore` takes, except the location of the data."""
 
     verb: ClassVar[str] = "explore"
     no_source: ClassVar[tuple[str, ...]] = ("wide",)

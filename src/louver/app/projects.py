@@ -1,4 +1,4 @@
-"""A project: what was chosen for a file, to be saved and opened again. It never holds records, counts or results.
+"""A project: the choices made for a file, which can be saved and reopened. It never holds records, counts or results.
 
 A project names its data; it does not open them. The file that the explorer was started with and the samples are opened by their
 names, any other file is chosen by hand.
@@ -12,17 +12,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from louver.anonymize.methods import METHODS
-from louver.app.columns import KINDS, ROLES, Columns, Tree
+from louver.anonymize.methods import CHOICES
+from louver.app.columns import KINDS, ROLES, ColumnChoices, MergeTree
 from louver.app.jobs.data import labelled
 from louver.app.pages.audit import SECONDS as AUDIT_SECONDS
 from louver.app.pages.audit import Audits
-from louver.app.pages.microdata import LEFT_OUT, RECODINGS, ROUNDS, TIMES
-from louver.app.pages.microdata import Asked as Microdata
-from louver.app.pages.microdata_more import CODES, DISTANCES, L_KINDS
+from louver.app.pages.microdata import LEFT_OUT, RECODINGS, ROUNDS, TIMES, MicrodataChoices
+from louver.app.pages.microdata_panels import CODES, DISTANCES, L_KINDS
 from louver.app.pages.tables_state import Tables, Waiting
 from louver.app.session import SAMPLES, Session
-from louver.audit.options import TableOptions
+from louver.audit.options import AuditTableOptions
 from louver.bounds.options import BoundsOptions
 from louver.data.samples import sample_path
 from louver.errors import InputError, LouverError
@@ -37,21 +36,21 @@ MOST_TABLES = 200
 
 
 class DataOptions(Options):
-    """Which data a project is about."""
+    """The data that a project refers to."""
 
     name: Annotated[str, Field(min_length=1)]
     sample: str | None = None
 
 
 class TableOfProject(Options):
-    """An arrangement that was tried; what came of it is found out again."""
+    """An arrangement that was tried; its result is computed again."""
 
     words: str
     options: dict[str, Any]
 
 
 class AuditOfProject(Options):
-    """What the page Audit was told."""
+    """The settings of the Audit page."""
 
     pieces: Annotated[list[dict[str, Any]], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
     small: str = "5"
@@ -64,7 +63,7 @@ class AuditOfProject(Options):
 
 
 class MoreOfProject(Options):
-    """Further demands on microdata, without the population and earlier records, which are files of their own."""
+    """Further requirements on microdata, without the population and earlier records, which are separate files."""
 
     l_kind: Literal[tuple(L_KINDS)] = "distinct"  # type: ignore[valid-type]
     t: str = ""
@@ -77,13 +76,13 @@ class MoreOfProject(Options):
 
 
 class MicrodataOfProject(Options):
-    """What the page Microdata was told."""
+    """The choices made on the Microdata page."""
 
     k: Annotated[int, Field(ge=2)] = 5
     l: int | None = None  # noqa: E741 - the field's own name
     weights: dict[str, Annotated[float, Field(ge=0, le=4)]] = Field(default_factory=dict)
     recoding: Literal[tuple(RECODINGS)] = "local"  # type: ignore[valid-type]
-    method: Literal[tuple(METHODS)] = "auto"  # type: ignore[valid-type]
+    method: Literal[CHOICES] = "auto"  # type: ignore[valid-type]
     seconds: Literal[tuple(TIMES | ROUNDS)] = "10"  # type: ignore[valid-type]
     suppress: Literal[tuple(LEFT_OUT)] = "0"  # type: ignore[valid-type]
     more: MoreOfProject = MoreOfProject()
@@ -110,8 +109,8 @@ def saved(session: Session) -> str:
     """What was chosen for the open data, as the text of a project file."""
     assert session.opened is not None
     opened = session.opened
-    columns, tables = session.state(Columns), session.state(Tables)
-    audits, microdata = session.state(Audits), session.state(Microdata)
+    columns, tables = session.state(ColumnChoices), session.state(Tables)
+    audits, microdata = session.state(Audits), session.state(MicrodataChoices)
     sample = next((name for name in SAMPLES if str(sample_path(name)) == opened.path), None)
     content = {
         "louver": "project",
@@ -136,7 +135,7 @@ def saved(session: Session) -> str:
 
 
 def _taken(state: object, model: type[Options]) -> dict[str, Any]:
-    """What a page keeps of what a project holds."""
+    """The part of a project that a page keeps."""
     return {name: getattr(state, name) for name in model.model_fields if name != "more"}
 
 
@@ -146,7 +145,7 @@ def read_project(path: Path) -> Project:
     Raises
     ------
     InputError
-        If it is no project, or the verbs do not take what it holds.
+        If it is not a project, or the verbs do not accept its contents.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -159,12 +158,12 @@ def read_project(path: Path) -> Project:
     for one in project.tables:
         validated(BoundsOptions, one.options, WHERE)
     for piece in project.audit.pieces:
-        validated(TableOptions, piece, WHERE)
+        validated(AuditTableOptions, piece, WHERE)
     return project
 
 
 def open_data_of(session: Session, project: Project) -> bool:
-    """Open the data of a project, where it may be opened by its name; False where somebody must choose the file."""
+    """Open the data of a project, if it may be opened by its name; False if the user must choose the file."""
     name, sample = project.data.name, project.data.sample
     file = session.setup.file
     if sample in SAMPLES:
@@ -177,7 +176,7 @@ def open_data_of(session: Session, project: Project) -> bool:
 
 
 async def go_on(session: Session) -> None:
-    """Take the choices of the project that waits for the data that are open, if one does."""
+    """Apply the choices of the project that is waiting for the open data, if any."""
     project, opened = session.project, session.opened
     if project is None or opened is None or project.data.name != opened.name:
         return
@@ -188,27 +187,27 @@ async def go_on(session: Session) -> None:
 
 async def _restore(session: Session, project: Project) -> None:
     assert session.opened is not None
-    opened, columns = session.opened, session.state(Columns)
+    opened, columns = session.opened, session.state(ColumnChoices)
     columns.roles, columns.kinds = dict(project.roles), dict(project.kinds)
     columns.orders = {name: list(order) for name, order in project.orders.items()}
     columns.person, columns.is_edited = project.person, True
     for name, steps in project.hierarchies.items():
         try:
             labels = await session.ask(labelled, opened.path, opened.source, name, key=f"labels {name}")
-        except LouverError:  # the column is not there any more; the page Data lists those that are
+        except LouverError:  # the column no longer exists; the Data page lists those that do
             continue
-        columns.trees[name] = Tree(labels, [dict(step) for step in steps])
+        columns.trees[name] = MergeTree(labels, [dict(step) for step in steps])
     tables = session.state(Tables)
     tables.waiting = [
         Waiting(one.words, validated(BoundsOptions, one.options, WHERE)) for one in project.tables
     ]
-    microdata = session.state(Microdata)
+    microdata = session.state(MicrodataChoices)
     _give(session.state(Audits), project.audit)
     _give(microdata, project.microdata)
     _give(microdata.more, project.microdata.more)
 
 
 def _give(state: object, given: Options) -> None:
-    """Set what a page keeps as a project has it."""
+    """Restore a page's state from a project."""
     for name, value in given.model_dump(exclude={"more"}).items():
         setattr(state, name, value)

@@ -1,41 +1,50 @@
-"""Publishing from any page: a name, who the people are, one button, what came of it, and ways to take it away."""
+"""Panels about releases that pages share: publishing what a page shows, and checking a release that a user uploads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from nicegui import ui
 
-from louver.app.columns import Columns
-from louver.app.jobs.books import free_name, out_folder, report_of
-from louver.app.jobs.publishing import packed
-from louver.app.look import RunBar, Tag, button, check, drawer, field, select, verdict
-from louver.app.session import Session
+from louver.app.columns import ColumnChoices
+from louver.app.jobs.releases import checked_upload, free_name, out_folder, packed, report_of
+from louver.app.look import RunBar, Tag, button, check, drawer, field, icon, select, tag, verdict, verdict_of
+from louver.app.session import JobAnswer, Receiver, Session
 from louver.app.words import COUNT_PEOPLE, NEW_POPULATION, capital, without_flags
 from louver.errors import LouverError
 
-__all__ = ["Publishing", "Ways", "count_choice", "open_report", "people_choices"]
+__all__ = [
+    "MAX_RELEASE",
+    "Accepting",
+    "Publishing",
+    "VerifyPanel",
+    "Ways",
+    "accepting_fields",
+    "count_choice",
+    "open_report",
+    "people_choices",
+]
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
-"""What a button says, and what the browser calls the file: nothing of the data."""
+"""Button text, and the name of the downloaded file: nothing from the data."""
 TITLES = {
     "zip": "All files of the release in one zip file",
     "csv": "Its tables as CSV files in one zip file",
     "xlsx": "Its tables as sheets of one Excel file",
 }
-Told = Mapping[str, Any]
 
 
-class Named(Protocol):
-    """What a page keeps: the name that its release shall have."""
+class NamedRelease(Protocol):
+    """What a page keeps: the name that its release will have."""
 
     name: str
 
 
 class Ways:
-    """Buttons that take a release away, or show its report."""
+    """Buttons that download a release or show its report."""
 
     def __init__(self, session: Session, bar: RunBar, name: str) -> None:
         self._session, self._bar, self._name = session, bar, name
@@ -55,7 +64,7 @@ class Ways:
 
 
 async def open_report(session: Session, bar: RunBar, name: str) -> None:
-    """The page that lies in a release, over this one."""
+    """Show the report page of a release on top of this page."""
     page = await bar.do(report_of, str(session.setup.releases), name, key="report")
     if bar.is_gone:
         return
@@ -72,24 +81,24 @@ async def open_report(session: Session, bar: RunBar, name: str) -> None:
 
 
 class MayBeOthers(Protocol):
-    """What a page keeps: whether the steward says that these are other people than the register knows."""
+    """What a page keeps: whether the steward states that these people are not those in the register."""
 
     new_population: bool
 
 
 class MayCountPeople(Protocol):
-    """What a page keeps: whether the steward says that people are counted, although households are known."""
+    """What a page keeps: whether the steward states that people are counted although households are known."""
 
     count_people: bool
 
 
 def people_choices(session: Session, asked: MayBeOthers, names: Sequence[str]) -> None:
-    """Ask how the register recognises these people: by a column of their own, or not at all, for they are others.
+    """Ask how the register recognises these people: by a column of their own, or not at all, because they are different people.
 
     `names` are the columns that may hold a person key; counted data have none. The key is the same on all pages.
     """
     assert session.opened is not None
-    columns = session.state(Columns)
+    columns = session.state(ColumnChoices)
     if session.opened.source.weight is None:
         with Tag("label", "field"):
             Tag(
@@ -116,12 +125,12 @@ class Publishing:
     Parameters
     ----------
     session : Session
-    asked : Named
+    asked : NamedRelease
         Where the page keeps the name of its release.
     stem : str
-        What a release of this page is called unless somebody says otherwise.
+        Default name of a release of this page.
     about : str
-        What is published, and what is asked before.
+        What is published, and what is asked beforehand.
     job : callable
         Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with
         `refused`, why nothing was published, or None; and with `remark`, what to know besides.
@@ -132,7 +141,7 @@ class Publishing:
     def __init__(
         self,
         session: Session,
-        asked: Named,
+        asked: NamedRelease,
         stem: str,
         about: str,
         job: Callable[[str], tuple[Any, ...] | str],
@@ -149,7 +158,7 @@ class Publishing:
                     choices()
             self._button = button("Publish", self.publish, kind="pri", data_run="")
             self._bar = RunBar(session, "long")
-            self._told = Tag("div", "stack", aria_live="polite")
+            self._message = Tag("div", "stack", aria_live="polite")
             folder = session.setup.releases.name
             Tag("p", "s sub", f"Releases go to the folder {folder}, and are listed on the page Releases.")
 
@@ -159,7 +168,7 @@ class Publishing:
     async def publish(self) -> None:
         """Publish, or say why not."""
         name = self._asked.name
-        self._told.clear()
+        self._message.clear()
         try:
             job = self._job(out_folder(self._session.setup.releases, name))
         except LouverError as error:
@@ -174,10 +183,10 @@ class Publishing:
             return
         self._button.set(disabled=None)
         if found is not None:
-            with self._told:
+            with self._message:
                 self._tell(name, found)
 
-    def _tell(self, name: str, found: Told) -> None:
+    def _tell(self, name: str, found: JobAnswer) -> None:
         note = found.get("remark") or ""
         note = capital(note)
         if found["refused"] is not None:
@@ -191,10 +200,92 @@ class Publishing:
         button("See all releases", lambda: self._session.show("releases"), kind="mini")
         self._session.say(f"Published: {name}.")
 
-    def _tell_elsewhere(self, name: str, found: Told | None) -> None:
-        """What came of it, for somebody who has left the page meanwhile."""
+    def _tell_elsewhere(self, name: str, found: JobAnswer | None) -> None:
+        """The outcome, for a user who has left the page in the meantime."""
         if found is None:
             if self._bar.sentence:
                 self._session.tell(f"the release {name}: {self._bar.sentence}")
         elif found["refused"] is not None:
             self._session.tell(f"the release {name} was not published: {found['refused']}")
+
+
+MAX_RELEASE = 300_000_000
+"""Maximum size of the zip file in bytes."""
+MOST_CHECKS = 60
+
+
+@dataclass(slots=True)
+class Accepting:
+    """What a user has read and accepts unchecked: a page of another version, strings found in no published file."""
+
+    skip_report: bool = False
+    strings: int = 0
+
+    def accept_report(self, value: bool) -> None:
+        self.skip_report = value
+
+    def accept_strings(self, value: str) -> None:
+        self.strings = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
+
+
+def accepting_fields(accepting: Accepting) -> None:
+    """The choices that `louver verify` offers as --skip-report and --accept-strings."""
+    check("Leave report.html out; I have read it", accepting.skip_report, accepting.accept_report)
+    field("Strings that no file has, read and accepted", accepting.strings, accepting.accept_strings)
+
+
+class VerifyPanel:
+    """A button that takes a release, and what its checks found."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        tag(
+            "p",
+            "s sub",
+            "Every promise of a release is recomputed from its published files. Choose a zip file of its folder; nothing of it is kept.",
+        )
+        choose = tag(
+            "input", "gone", type="file", accept=".zip", aria_label="Zip file of a release", tabindex=-1
+        )
+        choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'release')")
+        self._accepting = Accepting()
+        accepting_fields(self._accepting)
+        with tag("div", "row"):
+            button("Choose a zip file", icon_name="box").on(
+                "click", js_handler=f"() => document.getElementById('c{choose.id}').click()"
+            )
+        self._bar = RunBar(session, "long")
+        self._found = tag("div", "stack", aria_live="polite")
+        session.receivers["release"] = Receiver(
+            self._take, (".zip",), MAX_RELEASE, "a zip file of a release folder"
+        )
+
+    async def _take(self, path: str, name: str) -> None:
+        if self._found.is_deleted:
+            return
+        self._found.clear()
+        found = await self._bar.do(
+            checked_upload,
+            path,
+            str(self._session.folder),
+            self._accepting.skip_report,
+            self._accepting.strings,
+            key="brought",
+        )
+        if found is not None and not self._bar.is_gone:
+            with self._found:
+                _tell(name, found)
+
+
+def _tell(name: str, found: JobAnswer) -> None:
+    """Show what the checks found; no judgement is made here."""
+    failed = [one for one in found["checks"] if not one["passed"]]
+    manifest = found["told"]
+    about = "" if manifest is None else f"{name}: made by louver {manifest['kind']}, {manifest['method']}."
+    verdict_of(found["verdict"], about)
+    for one in [*failed, *(one for one in found["checks"] if one["passed"])][:MOST_CHECKS]:
+        with tag("div", "row top0 s check"):
+            icon("ok" if one["passed"] else "warning", "mini" + ("" if one["passed"] else " bad"))
+            tag("span", text=f"{one['name']}: {one['found']}")
+    if manifest is not None and manifest["not_protected"]:
+        tag("p", "s sub", f"Not protected: {'; '.join(manifest['not_protected'])}")

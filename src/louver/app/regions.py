@@ -1,11 +1,13 @@
-"""The regions of a release as a tree that folds: which lines are seen, what they say, and where keys lead.
+"""The regions of a release as a collapsible tree: which lines are visible, what they say, and what keys do.
 
 Only published numbers: counts with their standard errors and 90 % intervals, as the files of the release have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,13 +15,28 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Bools, Floats, Ints
+from louver.errors import InputError
+from louver.run import Run
+from louver.schema.validate import decode_text, read_bytes
 
-__all__ = ["WORDS", "Folded", "Region", "Regions", "in_words"]
+__all__ = [
+    "MAX_OUTLINES",
+    "WORDS",
+    "Folded",
+    "Match",
+    "Outlines",
+    "Region",
+    "Regions",
+    "coloured",
+    "in_words",
+    "matched",
+    "read_outlines",
+]
 
 SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-"""Where the pictures of intervals may end."""
+"""Possible upper ends of the scale of interval plots."""
 COVERED = 0.9
-"""Share of the intervals that shall fit."""
+"""Share of the intervals that should fit."""
 WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
 PAGE_LINES = 10
 """How far Page Up and Page Down go."""
@@ -75,7 +92,7 @@ class Regions:
         *,
         can_add_up: bool = False,
     ) -> Regions:
-        """Put a list, in which parents may stand anywhere, into the order of a tree; levels beyond `most` regions are left out."""
+        """Sort a list, in which parents may appear anywhere, into tree order; levels beyond `most` regions are left out."""
         sizes = np.bincount([region.level for region in listed], minlength=len(levels)).cumsum()
         depth = max(int(np.searchsorted(sizes, most, side="right")), 1)
         kept = [i for i, region in enumerate(listed) if region.level < depth]
@@ -105,7 +122,7 @@ class Regions:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each region stands, by its code."""
+        """Position of each region, by its code."""
         return {region.code: i for i, region in enumerate(self.regions)}
 
     def above(self, region: int) -> list[int]:
@@ -121,7 +138,7 @@ class Regions:
         return range(region + 1, region + 1 + int(ends[0]) if len(ends) else len(self.regions))
 
     def below(self, region: int) -> list[int]:
-        """The regions right below a region."""
+        """The regions directly below a region."""
         found: list[int] = np.flatnonzero(self.parent == region).tolist()
         return found
 
@@ -149,13 +166,13 @@ class Regions:
 
     @cached_property
     def scale(self) -> float:
-        """Where the pictures of intervals end: the least at which most of them fit."""
+        """Where the drawn intervals end: the smallest limit within which most of them fit."""
         known = self.relative[~np.isnan(self.relative)]
         most = float(np.quantile(known, COVERED)) if len(known) else SCALES[-1]
         return next((scale for scale in SCALES if most <= scale), SCALES[-1])
 
     def find(self, text: str, after: int) -> int | None:
-        """The next region whose name or code holds a text, beginning anew at the end."""
+        """The next region whose name or code contains a text, starting over at the end."""
         wanted, n = text.casefold(), len(self.regions)
         places: Iterable[int] = ((after + 1 + step) % n for step in range(n))
         return next(
@@ -167,14 +184,14 @@ class Regions:
             None,
         )
 
-    def told(self, i: int) -> str:
+    def describe(self, i: int) -> str:
         """A region in one line."""
         one = self.regions[i]
         return f"{self.levels[one.level]} {one.name}: {one.count:,} ({_interval(one)})"
 
 
 class Folded:
-    """A tree of which some regions are open, and one is chosen."""
+    """A tree with some regions open and one chosen."""
 
     def __init__(self, regions: Regions) -> None:
         self.regions = regions
@@ -185,7 +202,7 @@ class Folded:
 
     @property
     def lines(self) -> Ints:
-        """Regions that are seen, from top to bottom."""
+        """Visible regions, from top to bottom."""
         if self._lines is None:
             regions = self.regions
             is_seen = regions.parent == -1
@@ -197,21 +214,21 @@ class Folded:
         return self._lines
 
     def toggle(self, region: int, *, to: bool | None = None) -> None:
-        """Open or close a region; one that was chosen inside a closed one gives way to it."""
+        """Open or close a region; if the chosen region lies inside one being closed, that one is chosen instead."""
         self.is_open[region] = (not self.is_open[region]) if to is None else to
         self._lines = None
         while self.line(self.chosen) is None:
             self.chosen = int(self.regions.parent[self.chosen])
 
     def open_all(self, *, to: bool = True) -> None:
-        """Open or close everything; what is at the top stays open."""
+        """Open or close everything; the top level stays open."""
         self.is_open[:] = to
         self.is_open[self.regions.parent == -1] = True
         self._lines = None
         self.toggle(0, to=True)
 
     def choose(self, region: int) -> None:
-        """Choose a region, and open what it lies in."""
+        """Choose a region, and open the regions that contain it."""
         self.chosen = region
         above = int(self.regions.parent[region])
         while above >= 0:
@@ -220,12 +237,12 @@ class Folded:
         self._lines = None
 
     def line(self, region: int) -> int | None:
-        """Where a region is seen."""
+        """Where a region is visible."""
         place = int(np.searchsorted(self.lines, region))
         return place if place < len(self.lines) and self.lines[place] == region else None
 
     def press(self, key: str) -> None:
-        """What a key does, as in every tree: arrows walk, right opens, left closes or goes up."""
+        """What a key does, as in every tree: arrows move, right opens, left closes or goes up."""
         region, line = self.chosen, self.line(self.chosen) or 0
         if key in ("Enter", " "):
             self.toggle(region)
@@ -255,7 +272,7 @@ class Folded:
 
     def _line(self, i: int) -> dict[str, Any]:
         one = self.regions.regions[i]
-        told: dict[str, Any] = {
+        words: dict[str, Any] = {
             "id": i,
             "level": one.level,
             "name": one.name,
@@ -267,16 +284,16 @@ class Folded:
             "interval": _interval(one),
         }
         if one.lower is None or one.upper is None:
-            return told
+            return words
         count, relative = max(one.count, 1), float(self.regions.relative[i])
         ends = ((end - one.count) / count for end in (one.lower, one.upper))
         start, end = (round(50 + 50 * max(-1.0, min(1.0, off / self.regions.scale)), 2) for off in ends)
         word, kind = in_words(relative)
-        return told | {"start": start, "end": end, "word": word, "tone": kind, "off": _percent(relative)}
+        return words | {"start": start, "end": end, "word": word, "tone": kind, "off": _percent(relative)}
 
 
 def in_words(share: float) -> tuple[str, str]:
-    """How good a number is that is off by this share of it, and the kind of its pill."""
+    """How good a number with this relative error is, and the kind of its pill."""
     return next(((word, kind) for most, word, kind in WORDS if share <= most), ("too noisy alone", "stop"))
 
 
@@ -290,3 +307,198 @@ def _percent(relative: float) -> str:
     if not relative:
         return ""
     return f"± {100 * relative:,.0f} %" if relative >= 0.1 else f"± {100 * relative:.2g} %"
+
+
+MAX_OUTLINES = 30_000_000
+"""Bytes of a GeoJSON file."""
+MOST_POINTS, MOST_SHAPES, MOST_PROPERTIES, MOST_LETTERS = 2_000_000, 20_000, 40, 200
+WIDE, HIGH = 600.0, 560.0
+"""The drawing is this large at most."""
+APART = 0.4
+"""Points closer than this are one: no screen shows them apart."""
+CLASSES = 5
+Ring = Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Outlines:
+    """Shapes that can be drawn.
+
+    Attributes
+    ----------
+    width, height : float
+        Of the drawing.
+    paths : list of str
+        What SVG draws; numbers and the letters M, L and Z.
+    centres : list of (float, float)
+    properties : mapping of str to list of str
+        What the file says about each shape, by the name of the property; an empty text where it says nothing.
+    """
+
+    width: float
+    height: float
+    paths: list[str]
+    centres: list[tuple[float, float]]
+    properties: Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which shapes are which regions: shape -> region, all of one level."""
+
+    level: int
+    regions: Mapping[int, int]
+
+
+def read_outlines(path: str, run: Run) -> Outlines:
+    """Read a GeoJSON file of polygons.
+
+    Raises
+    ------
+    InputError
+        One sentence on why it cannot be drawn.
+    """
+    features = _features(path)
+    shapes = [list(_rings(feature, number)) for number, feature in enumerate(features, start=1)]
+    run.check()
+    if sum(len(ring) for shape in shapes for ring in shape) > MOST_POINTS:
+        raise InputError(f"the outlines have more than {MOST_POINTS:,} points; simplify them.")
+    width, height, drawn = _projected(shapes)
+    paths = ["".join(map(_path, shape)) for shape in drawn]
+    centres = [_centre(shape) for shape in drawn]
+    return Outlines(width, height, paths, centres, _properties(features))
+
+
+def _features(path: str) -> list[Mapping[str, Any]]:
+    try:
+        content = json.loads(decode_text(read_bytes(path), "the file"))
+    except (ValueError, RecursionError):  # the parser's own message may quote the file
+        content = None
+    found = content.get("features") if isinstance(content, dict) else None
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+        raise InputError(
+            "this is no GeoJSON file; choose a FeatureCollection with an outline for each region."
+        )
+    if len(found) > MOST_SHAPES:
+        raise InputError(f"there are more than {MOST_SHAPES:,} outlines; choose those of a higher level.")
+    return found
+
+
+def _rings(feature: Mapping[str, Any], number: int) -> Iterator[Ring]:
+    """The closed lines of one shape."""
+    geometry = feature.get("geometry")
+    kind = geometry.get("type") if isinstance(geometry, dict) else None
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise InputError(
+            f"outline {number} is neither a Polygon nor a MultiPolygon; only these are drawn, so leave others out."
+        )
+    assert isinstance(geometry, dict)
+    given: Any = geometry.get("coordinates")
+    try:
+        for polygon in [given] if kind == "Polygon" else list(given):
+            for ring in polygon:
+                points = np.array([point[:2] for point in ring], np.float64)
+                if points.ndim != 2 or points.shape[1] != 2 or len(points) < 3:
+                    raise ValueError
+                if not np.isfinite(points).all() or np.abs(points).max() > 1e9:
+                    raise ValueError
+                yield points
+    except (ValueError, TypeError, IndexError, OverflowError, KeyError):
+        raise InputError(
+            f"outline {number} has coordinates that are no closed line of numbers; correct it, or leave it out."
+        ) from None
+
+
+def _projected(shapes: Sequence[Sequence[Ring]]) -> tuple[float, float, list[list[Ring]]]:
+    """Shapes on the drawing: longitudes are narrowed according to latitude, north is up."""
+    points = [ring for shape in shapes for ring in shape]
+    if not points:
+        raise InputError("the outlines have no points; choose another file.")
+    every = np.concatenate(points)
+    is_degrees = np.abs(every[:, 0]).max() <= 360 and np.abs(every[:, 1]).max() <= 90
+    squeeze = math.cos(math.radians(float(every[:, 1].mean()))) if is_degrees else 1.0
+    squeeze = max(squeeze, 0.05)
+    turn = is_degrees and float(np.ptp(every[:, 0])) > 180  # both sides of the date line
+    if turn:
+        shapes = [[np.column_stack([ring[:, 0] % 360, ring[:, 1]]) for ring in shape] for shape in shapes]
+        every = np.concatenate([ring for shape in shapes for ring in shape])
+    low, high = every.min(axis=0), every.max(axis=0)
+    span = np.maximum((high - low) * (squeeze, 1.0), 1e-9)
+    scale = min(WIDE / span[0], HIGH / span[1])
+    drawn = [
+        [
+            np.column_stack([(ring[:, 0] - low[0]) * squeeze * scale, (high[1] - ring[:, 1]) * scale])
+            for ring in shape
+        ]
+        for shape in shapes
+    ]
+    return float(span[0] * scale), float(span[1] * scale), drawn
+
+
+def _path(ring: Ring) -> str:
+    kept = [ring[0]]
+    for point in ring[1:]:
+        if abs(point[0] - kept[-1][0]) + abs(point[1] - kept[-1][1]) >= APART:
+            kept.append(point)
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in kept) + "Z"
+
+
+def _centre(shape: Sequence[Ring]) -> tuple[float, float]:
+    """The centre of the largest ring of a shape."""
+    if not shape:
+        return 0.0, 0.0
+    largest = max(shape, key=lambda ring: float(np.prod(np.ptp(ring, axis=0))))
+    low, high = largest.min(axis=0), largest.max(axis=0)
+    return float((low[0] + high[0]) / 2), float((low[1] + high[1]) / 2)
+
+
+def _properties(features: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Texts and whole numbers that may name regions, by property."""
+    found: dict[str, list[str]] = {}
+    for number, feature in enumerate(features):
+        words = feature.get("properties")
+        words = dict(words) if isinstance(words, dict) else {}
+        for name, value in {"id": feature.get("id"), **words}.items():
+            is_name = isinstance(value, str | int) and not isinstance(value, bool)
+            if not is_name or (name not in found and len(found) >= MOST_PROPERTIES):
+                continue
+            texts = found.setdefault(str(name)[:MOST_LETTERS], [""] * len(features))
+            texts[number] = str(value).strip()[:MOST_LETTERS]
+    return found
+
+
+def matched(outlines: Outlines, regions: Regions, name: str) -> Match:
+    """Shapes and regions that match: by code, or by a name that is unique within its level."""
+    texts = outlines.properties.get(name, [])
+    best = Match(len(regions.levels) - 1, {})
+    for level in range(len(regions.levels)):
+        places: dict[str, int | None] = {}
+        for i, one in enumerate(regions.regions):
+            if one.level == level:
+                for text in {one.name, one.code, one.code.replace("/", "")}:
+                    places[text] = i if text not in places else None
+        found = {
+            shape: region
+            for shape, text in enumerate(texts)
+            if text and (region := places.get(text)) is not None
+        }
+        if len(set(found.values())) > len(set(best.regions.values())):
+            best = Match(level, found)
+    return best
+
+
+def coloured(regions: Regions, chosen: Sequence[int], by: str) -> tuple[dict[int, int], list[str]]:
+    """The class of each region on the map, lightest first, and what the classes are; "value" or "error"."""
+    if by == "error":
+        edges = [most for most, _, _ in WORDS]
+        words = [f"to ± {100 * most:g} %: {word}" for most, word, _ in WORDS] + ["more: too noisy alone"]
+        values = regions.relative[list(chosen)]
+        known = {r: v for r, v in zip(chosen, values.tolist(), strict=True) if not math.isnan(v)}
+        return {r: int(np.searchsorted(edges, v)) for r, v in known.items()}, words
+    counts = {r: regions.regions[r].count for r in chosen}
+    least, most = min(counts.values(), default=0), max(counts.values(), default=0)
+    cuts = np.quantile(list(counts.values()) or [0], np.arange(1, CLASSES) / CLASSES)
+    edges = sorted({int(cut) for cut in cuts if least <= int(cut) < most})
+    starts, ends = [least, *(edge + 1 for edge in edges)], [*edges, most]
+    words = [f"{a:,} to {b:,}" if a < b else f"{b:,}" for a, b in zip(starts, ends, strict=True)]
+    return {r: int(np.searchsorted(edges, v)) for r, v in counts.items()}, words

@@ -1,4 +1,4 @@
-"""Start the explorer: one server on 127.0.0.1, guarded, with a private folder that goes when it ends."""
+"""Start the explorer: one server on 127.0.0.1, guarded, with a private folder that is removed when it ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECONNECT_SECONDS = 30.0
 
 
 def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> None:
-    """Serve until interrupted; `say` is told the address."""
+    """Serve until interrupted; `say` is given the address."""
     options = request.options
     _check_installed()
     with _listening(options.port) as listener, _private_folder() as folder:
@@ -61,7 +61,7 @@ def _check_installed() -> None:
 
 
 def _checked_file(data: object) -> str | None:
-    """The data as an absolute path: no page names one."""
+    """The data as an absolute path: pages never show one."""
     if data is None:
         return None
     file = str(data)
@@ -82,7 +82,7 @@ def _there(file: str | None, option: str, instead: str) -> Path | None:
 
 
 def _made(folder: str | None) -> Path | None:
-    """The folder of releases, made where there is none."""
+    """The folder of releases, created if there is none."""
     if folder is None:
         return None
     with suppress(OSError):

@@ -1,6 +1,6 @@
 """What belongs to one tab: the data it opened, what was chosen on each page, its uploads and its processes.
 
-A session is made when a page is loaded and closed when its browser has gone; no two share anything. Only three things are ever
+A session is made when a page is loaded and closed when its browser has gone; sessions share nothing. Only three things are ever
 opened: the file that the server was started with, the samples, and what was uploaded here.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from asyncio import Future
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ __all__ = [
     "RELEASES",
     "SAMPLES",
     "UPLOADED",
+    "JobAnswer",
     "Opened",
     "Receiver",
     "Room",
@@ -37,9 +38,9 @@ __all__ = [
 
 MAX_UPLOAD = 500_000_000
 MAX_UPLOADS = 2_000_000_000
-"""Bytes that one upload may have, and that all uploads of all tabs may have together."""
+"""Maximum bytes of one upload, and of all uploads of all tabs together."""
 RELEASES, REGISTER = "louver-releases", "register"
-"""Where releases go unless another folder is named, and what was published is remembered in it."""
+"""Default folder for releases, and within it the record of what was published."""
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
     "cps8": ("cps8", "the same people, with the attribute names of the bounds paper", "count"),
@@ -51,24 +52,27 @@ SAMPLES = {
 UPLOADED = f"{', '.join(_OTHERS)} or {_LAST}"
 """What may be uploaded as data, in words."""
 LASTING = ("measure", "release")
-"""Work that goes on when other data are opened: somebody has confirmed it, and it may have been paid for."""
+"""Work that continues when other data are opened: it was confirmed and may have been paid for."""
+
+JobAnswer = Mapping[str, Any]
+"""What a job sends to a page."""
 
 S = TypeVar("S")
 
 
 class Room:
-    """What all tabs together may keep of uploads; a tab gives its part back when it goes."""
+    """The storage that all tabs share for uploads; a tab returns its part when it closes."""
 
     def __init__(self, most: int = MAX_UPLOADS) -> None:
         self._most = self._left = most
 
     def take(self, size: int) -> None:
-        """Take so many bytes.
+        """Reserve this many bytes.
 
         Raises
         ------
         InputError
-            If there are not so many left.
+            If fewer bytes are left.
         """
         if size > self._left:
             raise InputError(
@@ -78,7 +82,7 @@ class Room:
         self._left -= size
 
     def give_back(self, size: int) -> None:
-        """Give so many bytes back."""
+        """Return this many bytes."""
         self._left += size
 
 
@@ -93,11 +97,11 @@ class Setup:
     source : SourceOptions
         How these are read.
     ledger : Path or None
-        Who pays.
+        The ledger that is charged.
     releases : Path
         Where releases are; made when the first one is published.
     register : Path or None
-        Where what was published is remembered; below the releases where it is None.
+        Where the record of what was published is kept; if None, in the releases folder.
     topdown : Path or None
         The spec of the page TopDown.
     folder : Path
@@ -136,7 +140,7 @@ class Opened:
     source : SourceOptions
         How it is read, and which column counts people.
     is_sample : bool
-        Whether it comes with louver; nobody's budget is spent on it.
+        Whether it comes with louver; no real budget is spent on it.
     """
 
     path: str
@@ -153,13 +157,13 @@ class Receiver:
     Attributes
     ----------
     take : callable
-        Told where the file is kept, and what it is called.
+        Called with the path of the stored file and its name.
     endings : tuple of str
-        Names that are taken.
+        File name endings that are accepted.
     most : int
-        Bytes that it may have.
+        Maximum size in bytes.
     kinds : str
-        What these are called, for the sentence about another.
+        Name of the accepted kinds, for the message that rejects another.
     """
 
     take: Callable[[str, str], Awaitable[None]]
@@ -176,24 +180,24 @@ class Session:
         self.opened: Opened | None = None
         self.shape = ""
         self.show: Callable[[str], object] = lambda page: None
-        """Goes to a page; set by the shell."""
+        """Navigates to a page; set by the shell."""
         self.refresh_top: Callable[[], object] = lambda: None
-        """Draws the top bar again; set by the shell."""
+        """Redraws the top bar; set by the shell."""
         self.refresh_ledger: Callable[[], Awaitable[None]] | None = None
-        """Tells anew what is left in the ledger; set by the shell."""
+        """Updates the remaining balance of the ledger; set by the shell."""
         self.balance: dict[str, str] | None = None
         self.practice: dict[Path, dict[str, str]] = {}
-        """What is left in the ledgers of this tab's own that samples spend from."""
+        """What is left in this tab's own ledgers, from which samples spend."""
         self.is_spending = False
         """Whether a measurement is under way, on whatever page it was begun."""
         self.tell: Callable[[str], object] = lambda sentence: None
-        """Says what went wrong on the page that is shown; set by the shell."""
+        """Shows an error on the current page; set by the shell."""
         self.say: Callable[[str], object] = lambda text: None
-        """Tells people who listen to the page; set by the shell."""
+        """Announces a message to screen readers; set by the shell."""
         self.mark_work: Callable[[], object] = lambda: None
         """Tells the browser whether leaving the page would lose something; set by the shell."""
         self.project: Any = None
-        """A project that waits for its data to be opened."""
+        """A project waiting for its data to be opened."""
         self.receivers: dict[str, Receiver] = {}
         """Who takes an upload for a purpose of its own."""
         self._states: dict[type[Any], Any] = {}
@@ -223,7 +227,7 @@ class Session:
 
     @property
     def has_work(self) -> bool:
-        """Whether something was decided or found that goes with the tab."""
+        """Whether there are decisions or results that would be lost with the tab."""
         return any(getattr(state, "has_work", False) for state in self._states.values())
 
     async def ask(
@@ -235,7 +239,7 @@ class Session:
         progress: Progress | None = None,
         standing: Standing | None = None,
     ) -> Any:
-        """Do a job of `louver.app.jobs` in this session's process; see `Worker.do`. A long one has a lane of its own."""
+        """Run a job from `louver.app.jobs` in this session's process; see `Worker.do`. Long jobs have a lane of their own."""
         self._check()
         worker = self._workers.setdefault(lane, Worker())
         return await worker.do(job, *args, key=key, progress=progress, standing=standing)
@@ -243,22 +247,22 @@ class Session:
     def follow(
         self, lane: str, key: str, progress: Progress | None, standing: Standing | None
     ) -> Future[Any] | None:
-        """What was asked for from a page that has gone since; see `Worker.follow`."""
+        """What was requested from a page that has since been left; see `Worker.follow`."""
         worker = self._workers.get(lane)
         return None if worker is None else worker.follow(key, progress, standing)
 
-    def told(self, error: LouverError) -> str:
-        """What went wrong; an upload is called what people call it, not what it is kept as."""
+    def message_of(self, error: LouverError) -> str:
+        """What went wrong; an upload is called by its original name, not by the name it is stored under."""
         opened = self.opened
         return str(error) if opened is None else str(error).replace(Path(opened.path).name, opened.name)
 
     def hurry(self, lane: str) -> None:
-        """Ask what searches in a lane for the best it has."""
+        """Ask the search in a lane for the best result it has so far."""
         if lane in self._workers:
             self._workers[lane].hurry()
 
     def cancel(self, lane: str, key: str = "") -> None:
-        """End what runs in a lane."""
+        """Cancel what is running in a lane."""
         if lane in self._workers:
             self._workers[lane].cancel(key)
 
@@ -267,7 +271,7 @@ class Session:
         self._workers.setdefault("quick", Worker()).start()
 
     def open_start(self) -> bool:
-        """Open the file that the server was started with, where there is one."""
+        """Open the file that the server was started with, if any."""
         file = self.setup.file
         if file is None:
             return False
@@ -290,23 +294,23 @@ class Session:
         )
 
     async def upload(self, name: str, chunks: AsyncIterator[bytes]) -> None:
-        """Keep what a browser sends, and open it; see `keep`."""
+        """Store an upload and open it; see `keep`."""
         self.open(await self.keep(name, chunks))
 
     async def keep(self, name: str, chunks: AsyncIterator[bytes]) -> Opened:
-        """Keep what a browser sends, to be opened.
+        """Store an upload so that it can be opened.
 
         Raises
         ------
         InputError
-            If it has a name that no reader knows, or is too large.
+            If no reader knows its file type, or it is too large.
         """
         path = await self._keep(name, "upload", chunks, Receiver(_nobody, most=MAX_UPLOAD))
         shown = printable(name)
         return Opened(path=str(path), name=shown, copied=shown, source=SourceOptions())
 
     def open(self, opened: Opened) -> None:
-        """Open what was kept, in place of what is open."""
+        """Open a stored upload in place of the data now open."""
         self._take(opened)
 
     async def receive(self, purpose: str, name: str, chunks: AsyncIterator[bytes]) -> None:
@@ -349,7 +353,7 @@ class Session:
         return Path(kept)
 
     def _give_back(self, size: int) -> None:
-        """Room that an upload had; what went with the tab is not given back twice."""
+        """Return the space of an upload; space already freed with the tab is not returned twice."""
         given = min(size, self._kept)
         self._kept -= given
         self.setup.room.give_back(given)
@@ -419,7 +423,7 @@ class Session:
 
 
 async def _nobody(path: str, name: str) -> None:
-    """Takes nothing: the data themselves are opened."""
+    """Accepts nothing: the data themselves are opened."""
 
 
 async def _write(

@@ -13,15 +13,14 @@ from nicegui import Client, ElementFilter, app, background_tasks, ui
 from starlette.requests import Request
 from starlette.responses import Response
 
-from louver.app.dialogs import ask_to_replace
-from louver.app.jobs.books import ledger_left
+from louver.app.controls import ask_to_replace
+from louver.app.jobs.ledgers import ledger_left
 from louver.app.look import Tag, icon, problem
 from louver.app.pages import PAGES, Page
 from louver.app.session import Opened, Session, Setup
 from louver.app.words import amount_text
 from louver.app.work import SPARE_AFTER_SECONDS, end_spares, prepare
-from louver.app.worker import where
-from louver.errors import Cancelled, LouverError
+from louver.errors import Cancelled, LouverError, internal_error
 
 __all__ = ["install"]
 
@@ -117,11 +116,11 @@ class Shell:
             self._client.run_javascript(f"louver.unsaved = {str(has_work).lower()}")
 
     async def refresh_ledger(self) -> None:
-        """Tell below the rail what is left."""
+        """Show below the rail what is left."""
         if self._session.setup.ledger is None:
             return
-        with suppress(LouverError):  # the page Ledger tells what is wrong with it
-            # Without a key: nobody is late, for who asks after spending must be told what is left then.
+        with suppress(LouverError):  # the page Ledger says what is wrong with it
+            # Without a key: no request is too late, because one made after spending must show what is left then.
             self._session.balance = await self._session.ask(
                 ledger_left, str(self._session.setup.ledger), key=""
             )
@@ -158,7 +157,7 @@ class Shell:
             self._offer(kept, is_chosen=request.headers.get("x-chosen") == "yes")
 
     def _offer(self, kept: Opened, *, is_chosen: bool) -> None:
-        """Open an upload; one that was dropped on a page may have been meant otherwise, so that a file that is open asks."""
+        """Open an upload; one dropped on a page may have been meant for something else, so ask first if a file is open."""
 
         def take() -> None:
             self._session.open(kept)
@@ -172,11 +171,13 @@ class Shell:
             question.show()
 
     def _tell(self, error: Exception) -> None:
-        """Say that something went wrong that should not have: where, never what. An answer that came too late is none."""
+        """Report that something unexpectedly went wrong: where, never what. An answer that came too late is not an error."""
         if isinstance(error, Cancelled) or self._main.is_deleted:
             return
         with self._main:
-            problem(str(error) if isinstance(error, LouverError) else where(error)).move(target_index=0)
+            problem(str(error) if isinstance(error, LouverError) else f"{internal_error(error)}.").move(
+                target_index=0
+            )
 
     def _tell_sentence(self, sentence: str) -> None:
         self._tell(LouverError(sentence))

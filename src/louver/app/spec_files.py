@@ -20,17 +20,17 @@ from louver.errors import InputError, printable
 from louver.schema.spec import VERBS
 from louver.schema.validate import read_toml, toml_text
 
-__all__ = ["ENDING", "MAX_SPEC", "Named", "SpecFiles", "moved", "written"]
+__all__ = ["ENDING", "MAX_SPEC", "NamedFile", "SpecFiles", "moved", "written"]
 
 ENDING = ".toml"
 MAX_SPEC = 1_000_000
 MOST_FILES, MOST_LETTERS = 30, 120
 GIVEN = ".given"
-"""Folder of specs as they came; the one that is read lies beside the files, under the same name, for messages name it."""
+"""Folder of specs as uploaded; the one that is read lies next to the files under the same name, as messages mention it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFile:
     """A file that a spec names.
 
     Attributes
@@ -58,7 +58,7 @@ class SpecFiles:
     records : str or None
         The file that the explorer was started with.
     spec : str
-        Name of the spec among them; empty before one came.
+        Name of the spec among them; empty until one is uploaded.
     """
 
     folder: Path
@@ -67,7 +67,7 @@ class SpecFiles:
     names: set[str] = field(default_factory=set)
 
     def take(self, path: Path, name: str) -> None:
-        """Take a file in; one of the same name gives way.
+        """Take in a file; it replaces one of the same name.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class SpecFiles:
         Raises
         ------
         InputError
-            If it is no TOML, or names what only the command line opens.
+            If it is not TOML, or names what only the command line opens.
         """
         given = read_toml(self.folder / GIVEN / self.spec)
         content = {key: value for key, value in given.items() if key not in VERBS or key == "topdown"}
@@ -113,10 +113,10 @@ class SpecFiles:
             section["extends"] = _last(section["extends"])
         return content
 
-    def named(self) -> list[Named]:
+    def named(self) -> list[NamedFile]:
         """The files that the spec names, each once."""
         found = {
-            (role, name): Named(role, name, self._place(role, name) is not None)
+            (role, name): NamedFile(role, name, self._place(role, name) is not None)
             for role, name in _each(self.content(), lambda role, name: name)
         }
         return list(found.values())
@@ -135,16 +135,16 @@ class SpecFiles:
         content = self.content()
         list(_each(content, lambda role, name: self._place(role, name) or name))
         path = self.folder / self.spec
-        with replacing(path) as stream:  # somebody may read the one before
+        with replacing(path) as stream:  # the previous one may still be being read
             stream.write(written(content).encode())
         return path
 
     def missing_records(self) -> str:
-        """The name of the records where nobody has given them, otherwise empty."""
+        """The name of the records if they have not been given, otherwise empty."""
         return next((one.name for one in self.named() if one.role == "records" and not one.is_there), "")
 
     def _place(self, role: str, name: str) -> str | None:
-        """How the spec that is read names a file: by its name beside it, or by the path that the explorer was started with."""
+        """How the spec that is read names a file: by its name in the same folder, or by the path that the explorer was started with."""
         if name in self.names and not name.lower().endswith(ENDING):
             return name
         records = self.records
@@ -153,12 +153,12 @@ class SpecFiles:
 
 
 def written(content: Mapping[str, Any]) -> str:
-    """A spec as a file has it."""
+    """A spec as read from a file."""
     return "".join(f"{toml_text(key)} = {toml(value)}\n" for key, value in content.items())
 
 
 def _each(content: dict[str, Any], named: Callable[[str, str], str]) -> Iterator[tuple[str, str]]:
-    """Every file that a spec names: what for, and its name; `named` says what shall stand there instead."""
+    """Every file that a spec names: its role and its name; `named` gives what to put there instead."""
     for table, key, role in list(_places(content)):
         if isinstance(table.get(key), str):
             name = _last(table[key])
@@ -167,12 +167,12 @@ def _each(content: dict[str, Any], named: Callable[[str, str], str]) -> Iterator
 
 
 def _last(path: str) -> str:
-    """The last part of a path, of whatever system."""
+    """The last part of a path, from any operating system."""
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
 def _places(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Tables and keys that hold a path; `tests/app/test_spec_files.py` holds this against the options models."""
+    """Tables and keys that hold a path; `tests/app/test_spec_files.py` checks this against the options models."""
     if isinstance(content.get("source"), dict):
         yield content["source"], "file", "records"
     attributes = content.get("attributes")
@@ -187,14 +187,15 @@ def _places(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]
     section = content["topdown"]
     if isinstance(section.get("geography"), dict):
         yield section["geography"], "leaves", "list of regions"
-    bounds = section.get("bounds")
-    for bound in bounds if isinstance(bounds, list) else ():
-        if isinstance(bound, dict):
-            yield bound, "file", "public table"
+    for key in ("bounds", "covariates"):
+        given = section.get(key)
+        for one in given if isinstance(given, list) else ():
+            if isinstance(one, dict) and (key == "bounds" or "file" in one):
+                yield one, "file", "public table"
 
 
 def moved(content: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec with what was moved on the page; None takes a key away."""
+    """A spec with what was moved on the page; None removes a key."""
     own = {**content["topdown"], **section}
     kept = {key: value for key, value in own.items() if value is not None}
     return {**copy.deepcopy(dict(content)), "topdown": kept}

@@ -1,4 +1,4 @@
-"""What the pages that spend share: amounts on a slider, the strip that asks before it pays, and the release that came of it."""
+"""Spending from ledgers and samples: the budget strip, amounts, the steps of a paid release, and a tab's own sample ledgers."""
 
 from __future__ import annotations
 
@@ -9,35 +9,77 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from louver.app.dialogs import Confirm
-from louver.app.jobs.books import free_name, out_folder
+from louver.app.controls import Confirm
+from louver.app.jobs.ledgers import ledger_left, practice_ledger
+from louver.app.jobs.releases import free_name, out_folder
 from louver.app.look import RunBar, Tag, button, card, field, pill, tag, verdict, verdict_of
-from louver.app.practice import Practice
 from louver.app.publishing import Ways
 from louver.app.region_view import RegionView
 from louver.app.regions import in_words
-from louver.app.session import Session
+from louver.app.session import JobAnswer, Session
 from louver.app.words import RELATIONS, amount_text
 from louver.errors import LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
+from louver.privacy.ledger_check import SAMPLE_LEDGERS
 from louver.privacy.neighbours import Relation, steps
 from louver.topdown.solve import work_of
 
-__all__ = ["Strip", "amount_at", "amount_slider", "loss_of", "position", "tell_in_words"]
+__all__ = [
+    "GRANTED",
+    "Practice",
+    "Strip",
+    "amount_at",
+    "amount_slider",
+    "loss_of",
+    "position",
+    "tell_in_words",
+]
+
+GRANTED = Fraction(10)
+
+
+class Practice:
+    """The ledgers of a tab that samples spend from: one for each measure and neighbour relation that is tried."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def path(self, loss: Loss) -> Path:
+        """Location of the ledger, existing or not, that can pay a loss."""
+        session = self._session
+        own = f"{session.folder.name}-{loss.measure}-{loss.neighbours}"
+        return session.setup.releases / SAMPLE_LEDGERS / own / "sample.ledger"
+
+    def balance(self, loss: Loss) -> dict[str, str]:
+        """What is left in it; the ledger is created when something is spent."""
+        new = {"granted": str(GRANTED), "left": str(GRANTED), "held": "0"}
+        kind = {"measure": str(loss.measure), "neighbours": str(loss.neighbours)}
+        return self._session.practice.get(self.path(loss), kind | new)
+
+    async def refresh(self, loss: Loss) -> None:
+        """Read what is left."""
+        path = self.path(loss)
+        if path.exists():
+            self._session.practice[path] = await self._session.ask(ledger_left, str(path), key="")
+
+    async def make(self, loss: Loss) -> None:
+        """Create the ledger if it is missing."""
+        kind = str(loss.measure), str(loss.neighbours)
+        await self._session.ask(practice_ledger, str(self.path(loss)), *kind, str(GRANTED), key="")
+
 
 SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
 LOOK_SECONDS = 0.05
 PAID = "The same noise is drawn from where it stopped, and nothing more is debited."
 PRACTICE = "It is for trying things out, and lies beside the releases. No other ledger is touched."
-Told = Mapping[str, Any]
 
 
-class Release(Protocol):
-    """What a page keeps of its release: the name it shall have, and what came of it."""
+class PaidRelease(Protocol):
+    """What a page keeps about its release: its intended name and its result."""
 
     name: str
-    result: Told | None
+    result: JobAnswer | None
 
 
 class Strip:
@@ -46,13 +88,13 @@ class Strip:
     Parameters
     ----------
     session : Session
-    asked : Release
+    asked : PaidRelease
     records : str
         Where they come from, in words.
     stem : str
-        What releases of this page are called unless somebody types another name.
+        Default name for releases of this page.
     loss : callable
-        What is asked for now; None while nobody knows.
+        The loss requested now; None while it is unknown.
     job : callable
         The job and its first arguments, before ledger and folder; or a sentence about what is missing.
     title : callable
@@ -62,9 +104,9 @@ class Strip:
     is_sample : callable
         Whether the records are a sample's, which spends from a ledger of its own and from no other.
     ways : callable, optional
-        Told the name of the release that is shown; draws what else can be done with it.
+        JobAnswer the name of the release that is shown; draws what else can be done with it.
     after : callable, optional
-        Told the name of the release that is shown, or None.
+        JobAnswer the name of the release that is shown, or None.
     is_paid : callable
         The job and its first arguments, before ledger and folder, that tells whether this was paid for and interrupted.
     """
@@ -72,13 +114,13 @@ class Strip:
     def __init__(
         self,
         session: Session,
-        asked: Release,
+        asked: PaidRelease,
         *,
         records: str,
         stem: str,
         loss: Callable[[], Loss | None],
         job: Callable[[], tuple[Any, ...] | str],
-        title: Callable[[Told], str],
+        title: Callable[[JobAnswer], str],
         largest_unit: Callable[[], int | None] = lambda: None,
         is_sample: Callable[[], bool] = lambda: False,
         is_paid: Callable[[], tuple[Any, ...] | None] = lambda: None,
@@ -94,26 +136,30 @@ class Strip:
         self._named: Tag | None = None
         self._loss, self._job, self._title, self._largest_unit = loss, job, title, largest_unit
         self._draw_cost()
-        self._bar = RunBar(session, "spend")  # waits for no search: what was confirmed is what is there now
+        self._bar = RunBar(
+            session, "spend"
+        )  # does not wait for a search: what was confirmed is what is shown now
         self._result = tag("div")
         self._regions = RegionView(session)
 
     async def start(self) -> None:
-        """What there is, and a measurement that was begun before the page was left."""
+        """Show the current state, and follow a measurement that was started before the page was left."""
         if self._balance(self._loss()) is None:
             await self._refresh_ledger(self._loss())
         await self.show()
         was_spending = False
         while self._session.is_spending:
             was_spending = True
-            if not await self._bar.follow("measure"):  # before and after its work the ledger is read
+            if not await self._bar.follow(
+                "measure"
+            ):  # the ledger is being read, before or after the measurement
                 await asyncio.sleep(LOOK_SECONDS)
         if was_spending:
             await self._refresh_ledger(self._loss())
             await self.show()
 
     async def show(self) -> None:
-        """The cost as it is now, and the release that there is."""
+        """The current cost, and the release if there is one."""
         await self.update()
         found = self._asked.result
         self._result.clear()
@@ -133,12 +179,12 @@ class Strip:
         await self._regions.show(found["name"])
 
     async def update(self) -> None:
-        """The cost as it is now; what was interrupted after it was paid for costs nothing more."""
+        """The current cost; a release interrupted after payment costs nothing more."""
         self.draw(is_paid=self._is_paid and self._wanted() == self._paid_for)
         await self._look_for_payment()
 
     def _wanted(self) -> tuple[Any, ...]:
-        """What is asked for, under which name."""
+        """What is requested, and under which name."""
         return self._loss(), self._paid_job(), self._asked.name
 
     async def _look_for_payment(self) -> None:
@@ -149,14 +195,14 @@ class Strip:
         out = releases / (self._asked.name or "-")
         is_paid, wanted = False, self._wanted()
         if Fraction(balance["held"]) or work_of(out).exists():
-            with suppress(LouverError):  # the measurement itself tells what is wrong
+            with suppress(LouverError):  # the measurement itself reports what is wrong
                 is_paid = await self._session.ask(*job, self._ledger(loss), str(out), key="paid")
         if is_paid is not self._is_paid and not self._bar.is_gone and wanted == self._wanted():
             self._paid_for = wanted
             self.draw(is_paid=is_paid)
 
     def draw(self, *, is_paid: bool = False) -> None:
-        """The cost as it is now; a question that is open stays while nothing has changed."""
+        """The current cost; an open confirmation stays while nothing has changed."""
         self._is_paid = is_paid
         if not self._can_spend:
             return
@@ -186,7 +232,7 @@ class Strip:
         return self._is_sample() or self._session.setup.ledger is not None
 
     def _balance(self, loss: Loss | None) -> dict[str, str] | None:
-        """What the ledger has that pays; a sample's is known before it is made, once it is known what to pay."""
+        """The balance of the paying ledger; a sample's is known before it is created, once the cost is known."""
         if not self._is_sample():
             return self._session.balance
         return None if loss is None else self._practice.balance(loss)
@@ -212,7 +258,7 @@ class Strip:
                 self._button = tag("div")
 
     def _ask(self, loss: Loss) -> Confirm:
-        """The question before it is done: what it costs, and under which name it is kept."""
+        """The confirmation before spending: what it costs, and under which name it is stored."""
         if self._is_paid:
             dialog = Confirm("Go on with what was paid for?", PAID, "Go on", self._measure)
         else:
@@ -230,7 +276,7 @@ class Strip:
         return dialog
 
     def _sums(self, loss: Loss) -> list[tuple[str, str]]:
-        """What the ledger has before and after."""
+        """The ledger's balance before and after."""
         balance, debit = self._balance(loss), self._debit(loss)
         assert balance is not None
         left = Fraction(balance["left"])
@@ -250,11 +296,11 @@ class Strip:
         return convert(loss, *kind, largest_unit=self._largest_unit()).amount
 
     def _ledger(self, loss: Loss) -> str:
-        """Where the ledger is that pays."""
+        """Location of the paying ledger."""
         return str(self._practice.path(loss) if self._is_sample() else self._session.setup.ledger)
 
     def _left(self, loss: Loss | None) -> tuple[str, bool]:
-        """What the ledger has and would keep, in its own measure and for its own neighbours; and whether it can pay."""
+        """What the ledger has now and would have left, in its own measure and for its own neighbours; and whether it can pay."""
         balance = self._balance(loss)
         if balance is None and self._is_sample():
             return PRACTICE, False
@@ -319,7 +365,7 @@ class Strip:
             session.tell(f"the measurement for {self._asked.name}: {self._bar.sentence}")
 
     async def _is_as_shown(self, loss: Loss | None) -> bool:
-        """Whether the ledger has what it had when somebody confirmed; others may have spent from it."""
+        """Whether the ledger has the same balance as at confirmation; others may have spent from it."""
         before = self._balance(loss)
         await self._refresh_ledger(loss)
         now = self._balance(loss)
@@ -349,14 +395,14 @@ class Strip:
             await self._session.refresh_ledger()
 
 
-def _paid(before: Told | None, after: Told | None) -> str:
+def _paid(before: JobAnswer | None, after: JobAnswer | None) -> str:
     if before is None or after is None:
         return ""
     return f"The ledger had {amount_text(before['left'])} before and has {amount_text(after['left'])} now."
 
 
-def _stopped(before: Told | None, after: Told | None, *, is_there: bool) -> str:
-    """What a cancelled measurement left."""
+def _stopped(before: JobAnswer | None, after: JobAnswer | None, *, is_there: bool) -> str:
+    """What a cancelled measurement left behind."""
     if is_there:
         return "cancelled too late: the release is there, and paid for; see Releases."
     if before is None or after is None or before["left"] == after["left"]:
@@ -367,13 +413,13 @@ def _stopped(before: Told | None, after: Told | None, *, is_there: bool) -> str:
     )
 
 
-def loss_of(told: Mapping[str, str]) -> Loss:
-    """A loss as a job tells it."""
-    return Loss(Fraction(told["amount"]), Measure(told["measure"]), Relation(told["neighbours"]))
+def loss_of(content: Mapping[str, str]) -> Loss:
+    """A loss as a job reports it."""
+    return Loss(Fraction(content["amount"]), Measure(content["measure"]), Relation(content["neighbours"]))
 
 
 def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], Any]) -> None:
-    """How much is asked for, on a slider or typed; `handler` is told every amount that it passes."""
+    """The requested amount, on a slider or typed; `handler` is called with every amount the slider passes."""
     with tag("div", "row between"):
         tag("h3", text=f"Privacy loss, {measure}")
         shown = tag(
@@ -406,18 +452,18 @@ def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], 
 
 
 def _typed(amount: Fraction) -> str:
-    """An amount as somebody types it: a decimal number, or a fraction where that is none."""
+    """An amount as one would type it: a decimal number, or a fraction if no decimal is exact."""
     short = f"{float(amount):.6g}"
     return short if Fraction(short) == amount else str(amount)
 
 
 def tell_in_words(share: float) -> None:
-    """How good a number is that is off by this share of it."""
+    """A rating of a number with this relative error."""
     pill(*in_words(share))
 
 
 def amount_at(position: int) -> Fraction:
-    """Epsilon at a place of the slider: two digits, so that a ledger adds up to something people can read."""
+    """Epsilon at a slider position: two digits, so that the ledger's totals stay readable."""
     return Fraction(f"{10 ** (position / 10):.1e}")
 
 

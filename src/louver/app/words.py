@@ -1,4 +1,4 @@
-"""Numbers and dates as a reader has them."""
+"""Numbers and dates formatted for readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED_FILE = re.compile(r"[^:]*\.\w+:")
 ACCEPT_STATUS = "Publish although rows tell a person's status"
 NEW_POPULATION = "These are different people from those in the register"
 COUNT_PEOPLE = "Count people, not households, where records have a household number"
-"""What pages call the choices that a verb may ask for in a sentence."""
+"""Page labels of the choices that a verb's message may ask for."""
 
 PHRASES = (
     (
@@ -41,7 +41,7 @@ PHRASES = (
     (r"--([klt]) ([0-9])", "\\1\u00a0=\u00a0\\2"),
     (r"\b([Tt])he register register\b", r"\1he register"),
 )
-"""What a verb says in the words of its options, and how a page says it; first what only names an option."""
+"""Phrases of verb messages that name options, and their wording on a page; mere option names come first."""
 PLACES = {
     "against": "the earlier releases",
     "earlier": "the earlier records",
@@ -57,9 +57,9 @@ PLACES = {
     "weight": "the column of counts",
     "where": "the condition on rows",
 }
-"""Option -> what it is called in the middle of a sentence; others are called by their names."""
+"""Option -> what it is called within a sentence; other options keep their names."""
 STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
-"""The number that a label begins with."""
+"""The number at the start of a label."""
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
 
 RELATIONS = {
@@ -72,7 +72,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def amount_text(amount: object) -> str:
-    """An exact amount as a decimal number, with "about" where it is none.
+    """An exact amount as a decimal number, preceded by "about" where it is not exact.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def share_text(share: float) -> str:
 
 
 def without_flags(text: str) -> str:
-    """A sentence of a verb for somebody who looks at a page: options are called what they are about.
+    """A message of a verb as a page shows it: options are referred to by what they control.
 
     Examples
     --------
@@ -134,13 +134,13 @@ def without_flags(text: str) -> str:
     >>> without_flags("pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people (`c`).")
     'pays; on the page Ledger, choose that ledger and admit the open data, or say of this one that its people are others.'
     """
-    for pattern, told in PHRASES:
-        text = re.sub(pattern, told, text)
+    for pattern, content in PHRASES:
+        text = re.sub(pattern, content, text)
     return FLAG.sub(lambda found: PLACES.get(found[1], found[1].replace("-", " ")), text)
 
 
 def capital(sentence: str) -> str:
-    """A sentence that begins with a capital, unless it begins with the name of a file, which is spelled as it is.
+    """Capitalise a sentence, unless it begins with a file name, which is left as it is.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 A request has a number and a key; a newer one with the same key makes an older one late, and late answers are dropped. Cancelling
 asks first, as `Run` does everywhere; where nothing has ended after `GRACE_SECONDS` the process is killed. Requests are worked on one
-after the other, so that whoever was not begun loses nothing by the end of a process: another one is asked.
+after the other, so that requests not yet begun lose nothing by the end of a process: another one is asked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GRACE_SECONDS = 0.7
 START = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from louver.app.worker import main; main()"
 SPARE_AFTER_SECONDS = 4.0
 _spares: list[subprocess.Popen[bytes]] = []
-"""At most one process that belongs to nobody yet, so that a new tab need not wait for one to start."""
+"""At most one process not yet assigned to a tab, so that a new tab need not wait for one to start."""
 Progress = Callable[[str, float, float], object]
 Standing = Callable[[float, float | None], object]
 OUTCOMES: dict[str, Callable[..., Any]] = {
@@ -35,11 +35,11 @@ OUTCOMES: dict[str, Callable[..., Any]] = {
     "error": LouverError,
     "cancelled": Cancelled,
 }
-"""How a process tells the end of a request, and what it comes to."""
+"""How a process reports the end of a request and its outcome."""
 
 
 class Late(Cancelled):
-    """An answer that nobody waits for any more: a newer request of the same kind was made."""
+    """An answer that is no longer awaited: a newer request of the same kind was made."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Worker:
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting: dict[int, _Request] = {}
         self._sent: list[int] = []
-        """What the process has not answered yet, waited for or not; the first is what it works on."""
+        """Requests the process has not answered yet, awaited or not; it is working on the first."""
         self._numbers = count(1)
 
     @property
@@ -73,7 +73,7 @@ class Worker:
         progress: Progress | None = None,
         standing: Standing | None = None,
     ) -> Any:
-        """`function(*args, run=run)` in the process; `progress` and `standing` are told what `Run` is told.
+        """`function(*args, run=run)` in the process; `progress` and `standing` receive what `Run` receives.
 
         Raises
         ------
@@ -97,13 +97,13 @@ class Worker:
         try:
             return await answer
         finally:
-            if self._waiting.pop(number, None) is not None:  # whoever asked has gone
+            if self._waiting.pop(number, None) is not None:  # the caller may be gone
                 self._write(number, END)
 
     def follow(
         self, key: str, progress: Progress | None, standing: Standing | None
     ) -> asyncio.Future[Any] | None:
-        """Tell somebody else how far a request is; what it comes to, or None where no such request is under way."""
+        """Report a request's progress to another caller; returns its outcome, or None if no such request is under way."""
         found = self._named(key)
         if not found:
             return None
@@ -112,7 +112,7 @@ class Worker:
         return request.answer
 
     def cancel(self, key: str = "", but: Container[str] = ()) -> None:
-        """End the requests with this key, or all but some; a process that does not listen is killed."""
+        """End the requests with this key, or all but some; a process that does not respond is killed."""
         asked = [number for number in self._named(key) if self._waiting[number].key not in but]
         running = self._sent[0] if self._sent else 0
         for number in asked:
@@ -138,21 +138,21 @@ class Worker:
         threading.Thread(target=_listen, args=(self._child, loop, self._hear), daemon=True).start()
 
     def close(self) -> None:
-        """End the process and whoever waits for it."""
+        """End the process, and let callers that wait for it go on."""
         for number in list(self._waiting):
             self._settle(number, Cancelled())
         self._sent.clear()
         self._end()
 
     def _named(self, key: str) -> list[int]:
-        """Requests with a key that somebody waits for; without a key all."""
+        """Pending requests with a given key; without a key, all of them."""
         return [number for number, request in self._waiting.items() if not key or request.key == key]
 
     def _write(self, number: int, word: tuple[str, ...]) -> None:
         self._send(pickle.dumps((number, None, word)))
 
     def _send(self, packed: bytes) -> bool:
-        """Whether the process could be told; one that has ended cannot."""
+        """Whether the process could be reached; one that has ended cannot."""
         if self._child is None or self._child.stdin is None:
             return False
         try:
@@ -164,7 +164,7 @@ class Worker:
         return True
 
     def _hear(self, child: subprocess.Popen[bytes], message: tuple[str, int, tuple[Any, ...]] | None) -> None:
-        """Take in what the process says; None is its end. What an older process still says is not heard."""
+        """Handle a message from the process; None means that it ended. Messages from an older process are ignored."""
         if child is not self._child:
             return
         if message is None:
@@ -204,7 +204,7 @@ class Worker:
             child.wait()
 
     def _gone(self) -> None:
-        """The process has ended: nobody waits for what it worked on."""
+        """The process has ended: what it worked on is no longer awaited."""
         self._child = None
         for number in self._sent[:1]:
             self._settle(
@@ -213,7 +213,7 @@ class Worker:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Ask another process for what the last one had not begun."""
+        """Hand the requests that the last process had not begun to another one."""
         self._sent = [number for number in self._sent[1:] if number in self._waiting]
         if not self._sent:
             return
@@ -228,25 +228,25 @@ def prepare() -> None:
     if not _spares:
         child = _spawn()
         assert child.stdin is not None
-        child.stdin.write(pickle.dumps((0, load_jobs, ())))  # nobody waits for number 0
+        child.stdin.write(pickle.dumps((0, load_jobs, ())))  # number 0 is never awaited
         child.stdin.flush()
         _spares.append(child)
 
 
 def _spare() -> subprocess.Popen[bytes] | None:
-    """The process that waits for somebody, if it still does."""
+    """The spare process, if it is still running."""
     child = _spares.pop() if _spares else None
     return child if child is not None and child.poll() is None else None
 
 
 def end_spares() -> None:
-    """End what nobody took."""
+    """End the spare process if it was never taken."""
     while _spares:
         _spares.pop().kill()
 
 
 def _spawn() -> subprocess.Popen[bytes]:
-    """A process that waits for jobs; in a session of its own, for Ctrl-C at the terminal is to reach us alone."""
+    """A process that waits for jobs; in a session of its own, so that Ctrl-C at the terminal reaches only us."""
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", START],
         stdin=subprocess.PIPE,
@@ -263,7 +263,7 @@ def _spawn() -> subprocess.Popen[bytes]:
 def _listen(
     child: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, hear: Callable[..., None]
 ) -> None:
-    """Read what a process says until it ends, in a thread."""
+    """Read a process's messages until it ends, in a thread."""
     assert child.stdout is not None
     message: Any = ()
     while message is not None:

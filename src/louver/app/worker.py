@@ -1,7 +1,7 @@
 """The process in which a session's jobs run: reads requests from stdin, works, writes what happens to stdout.
 
 Started by `work.Worker`. A thread reads, so that a request to cancel arrives while a job runs; data and kernels stay loaded
-between jobs. Whatever goes wrong crosses as one sentence that names no value of the data.
+between jobs. Any error is sent back as one sentence that contains no value from the data.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ import threading
 import traceback
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from louver.errors import Cancelled, LouverError, one_sentence
+from louver.errors import Cancelled, LouverError, internal_error, one_sentence
 from louver.optim.notice import listeners
 from louver.run import Run
 
-__all__ = ["END", "HURRY", "load_jobs", "main", "where"]
+__all__ = ["END", "HURRY", "load_jobs", "main"]
 
 END, HURRY = ("end",), ("hurry",)
-"""What a request without a function asks of one before: to end, or for the best that a search has."""
+"""What a request without a function asks of an earlier one: to stop, or to return the best result so far."""
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
 
-class _Line:
-    """The way back: messages of several threads, one after the other."""
+class _MessageLine:
+    """The return channel: messages from several threads, sent one at a time."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -44,8 +43,8 @@ class _Line:
 
 def main() -> None:
     """Work until stdin ends."""
-    line = _Line(os.fdopen(os.dup(1), "wb"))
-    os.dup2(2, 1)  # what a library prints must not get in between
+    line = _MessageLine(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)  # nothing that a library prints may get mixed in
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     runs: dict[int, Run] = {}
     threading.Thread(target=_read, args=(sys.stdin.buffer, line, jobs, runs), daemon=True).start()
@@ -62,12 +61,12 @@ def main() -> None:
 
 
 def load_jobs(run: Run) -> None:
-    """Import what most jobs need before one is asked for: kernels, DuckDB, Arrow."""
+    """Import what most jobs need before the first is requested: kernels, DuckDB, Arrow."""
     import_module("louver.app.jobs.data")
 
 
-def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dict[int, Run]) -> None:
-    """Take requests in; the end of the stream is the end of the process."""
+def _read(stream: BinaryIO, line: _MessageLine, jobs: queue.SimpleQueue[Job], runs: dict[int, Run]) -> None:
+    """Receive requests; the process ends when the stream ends."""
     try:
         while True:
             number, function, args = pickle.load(stream)
@@ -87,12 +86,14 @@ def _read(stream: BinaryIO, line: _Line, jobs: queue.SimpleQueue[Job], runs: dic
         os._exit(0)
 
 
-def _do(line: _Line, number: int, function: Callable[..., Any], args: tuple[Any, ...], run: Run) -> None:
+def _do(
+    line: _MessageLine, number: int, function: Callable[..., Any], args: tuple[Any, ...], run: Run
+) -> None:
     try:
         run.check()
         with one_sentence():
             answer = function(*args, run=run)
-        line.send("answer", number, answer)  # cancelled or not: what has been done is not to be denied
+        line.send("answer", number, answer)  # even if it was cancelled meanwhile: the work is done
     except Cancelled:
         line.send("cancelled", number)
     except LouverError as error:
@@ -102,18 +103,7 @@ def _do(line: _Line, number: int, function: Callable[..., Any], args: tuple[Any,
     except Exception as error:  # noqa: BLE001 - the page tells where, never what
         if os.environ.get("LOUVER_DEBUG"):
             traceback.print_exc()
-        line.send("error", number, where(error))
-
-
-def where(error: BaseException) -> str:
-    """Where an unexpected error arose, without any value it may carry."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = (
-        "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-    )
-    return f"internal error {type(error).__name__} at {place}; please report it."
+        line.send("error", number, f"{internal_error(error)}.")
 
 
 if __name__ == "__main__":

@@ -1,30 +1,30 @@
-"""audit: what several tables published from the same records give away together.
+"""audit: what several tables published from the same records disclose together.
 
 Wright & Smucker (2014), section 4.4, leave it open. `louver.audit(...)` bounds every cell by all tables at once, proves and
-attains the bounds in integers, and says which tables are to blame.
+attains the bounds in integers, and says which tables are responsible.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from louver._callable import make_callable
 from louver.audit.cells import units_of
 from louver.audit.judge import Findings, judge
-from louver.audit.load import Loaded, attribute_names, crosses_of, load, restrict
-from louver.audit.options import AuditOptions
+from louver.audit.load import LoadedTables, attribute_names, crosses_of, load, restrict
+from louver.audit.options import AuditKeywords, AuditOptions, AuditTableOptions
 from louver.audit.publish import publish as publish_tables
 from louver.audit.register import check_columns, earlier_names, from_entries, n_published, to_content
-from louver.audit.result import Advice, AuditedCell, JointAudit, Summary
-from louver.audit.verdict import Question
+from louver.audit.result import Advice, AuditedCell, AuditSummary, JointAudit
+from louver.audit.verdict import AuditQuestion
 from louver.data.read import open_source
 from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
-from louver.data.units import find_unit_column
+from louver.data.units import find_unit_column, unit_names
 from louver.errors import InputError
 from louver.release.memory import Memory
 from louver.release.write import check_out
@@ -37,57 +37,31 @@ if TYPE_CHECKING:
     from louver.data.histogram import Histogram
     from louver.data.read import ArrowStream, Source
     from louver.schema.attribute import Attribute
+    from louver.tables.pieces import Piece
 
     Data = str | Path | ArrowStream
 
 __all__ = [
     "Advice",
     "AuditOptions",
+    "AuditQuestion",
+    "AuditSummary",
     "AuditedCell",
     "JointAudit",
-    "Question",
-    "Summary",
     "audit",
+    "audit_pieces",
 ]
 
 
-@door(AuditOptions)
+@door(AuditOptions, keywords=AuditKeywords)
 def audit(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    weight_is_count: bool | None = None,
-    tables: Sequence[Mapping[str, Any]] = (),
-    known: Sequence[Mapping[str, Any]] = (),
-    targets: Sequence[Mapping[str, Any]] = (),
-    small: int = 5,
-    within: float = 0.0,
-    decide: bool = False,
-    hide: bool = False,
-    registry: str | Path | None = None,
-    person: str | None = None,
-    new_population: bool = False,
-    unit: str | None = None,
-    count_people: bool = False,
-    publish: str | Path | None = None,
-    no_advice: bool = False,
-    seconds: float = 60.0,
-    fail_on: str | None = None,
     report: Report | None = None,
     run: Run | None = None,
+    **options: Unpack[AuditKeywords],
 ) -> JointAudit:
     """Audit several tables together.
 
@@ -125,6 +99,53 @@ def audit(
     return _published(found, request, loaded, memory, report)
 
 
+def audit_pieces(
+    request: Request[Any],
+    names: Sequence[str],
+    pieces_of: Callable[[Sequence[Attribute]], list[Piece]],
+    memory: Memory,
+    *,
+    small: int,
+) -> tuple[JointAudit | None, dict[str, Any]]:
+    """Audit what another verb publishes, together with what the register holds about the same records.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Columns that the pieces refer to.
+    pieces_of : callable
+        Makes the pieces from the attributes of the records.
+
+    Returns
+    -------
+    found : JointAudit or None
+        None where nothing about these records was published before.
+    content : dict
+        What the register keeps of the pieces.
+    """
+    started = time.perf_counter()
+    names = tuple(dict.fromkeys((*names, *earlier_names(memory.entries, names))))
+    with open_source(request.data, **request.source.opening(), run=request.run) as opened:
+        check_columns(memory.entries, names, opened.columns)
+        schema = None if request.schema is None else replace(request.schema, recodes=())
+        histogram = tabulate(opened, names, schema=schema)
+    own = pieces_of(histogram.attributes)
+    content = to_content(own, histogram.attributes)
+    if not n_published(memory.entries):
+        return None, content
+    earlier = from_entries(
+        memory.entries, histogram.attributes, [cross for piece in own for cross in piece.crosses]
+    )
+    loaded = request.run.attend(
+        load, AuditOptions(), histogram.attributes, histogram, earlier=[*own, *earlier]
+    )
+    # Only the number of tables in the options matters here: the first pieces are those to be published.
+    tables = tuple(AuditTableOptions(name=piece.name, by=piece.crosses[0].names) for piece in own)
+    options = AuditOptions(tables=tables, small=small, decide=True, no_advice=True, publish="release")
+    findings = request.run.attend(judge, loaded, options, request.run)
+    return _result(options, loaded, findings, memory, time.perf_counter() - started), content
+
+
 def _memory(request: Request[AuditOptions]) -> Memory | None:
     options = request.options
     if options.registry is None:
@@ -149,11 +170,11 @@ def _memory(request: Request[AuditOptions]) -> Memory | None:
 def _published(
     found: JointAudit,
     request: Request[AuditOptions],
-    loaded: Loaded,
+    loaded: LoadedTables,
     memory: Memory | None,
     report: Report | None,
 ) -> JointAudit:
-    """Write the tables and remember them, unless cells are given away, or may be."""
+    """Write the tables and remember them, unless cells are disclosed, or may be."""
     options = request.options
     if options.publish is None or memory is None or found.refusal is not None:
         return found
@@ -163,7 +184,7 @@ def _published(
     return replace(found, published=options.publish)
 
 
-def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
+def _loaded(request: Request[AuditOptions], memory: Memory | None) -> LoadedTables:
     options, schema, source = request.options, request.schema, request.source
     entries = () if memory is None else memory.entries
     named, labels = attribute_names(options), _filter(request, memory)
@@ -181,10 +202,15 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
     reading = {**source.opening(), **({} if memory is None else {"where": None})}
     with open_source(request.data, **reading, run=request.run) as opened:
         check_columns(
-            entries, named, (*opened.columns, *(name for told in source.wide.values() for name in told))
+            entries, named, (*opened.columns, *(name for words in source.wide.values() for name in words))
         )
-        counted = _counted(opened, names, request)
         is_counted = source.weight is not None or bool(source.wide) or options.unit is not None
+        if not is_counted and (likely := unit_names(opened, names)):
+            # A hierarchy of the spec may be made of further columns.
+            opened.hold(
+                [*(name for name in names if name in opened.types), *likely] if schema is None else ()
+            )
+        counted = _counted(opened, names, request)
         household = None if is_counted else find_unit_column(opened, names, request.run)
     histogram = counted.marginalise(names)
     options = restrict(options, labels, histogram.attributes)
@@ -196,7 +222,7 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> Loaded:
 
 
 def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptions]) -> Histogram:
-    """The records counted by some columns, and last by that of units where one is named."""
+    """The records counted by some columns, the last being that of units where one is named."""
     unit, source = request.options.unit, request.source
     if unit is None:
         return tabulate(opened, names, weight=source.weight, wide=source.wide, schema=request.schema)
@@ -215,7 +241,7 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
 
 
 def _filter(request: Request[AuditOptions], memory: Memory | None) -> Mapping[str, tuple[str, ...]]:
-    """With a register: what `where` of the source lets through, as labels."""
+    """With a register: the labels that the source's `where` lets through."""
     source = request.source
     if memory is None or source.where is None:
         return {}
@@ -236,17 +262,17 @@ def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attr
 
 
 def _found(
-    request: Request[AuditOptions], loaded: Loaded, memory: Memory | None, started: float
+    request: Request[AuditOptions], loaded: LoadedTables, memory: Memory | None, started: float
 ) -> JointAudit:
     findings = judge(loaded, request.options, request.run)
     return _result(request.options, loaded, findings, memory, time.perf_counter() - started)
 
 
 def _result(
-    options: AuditOptions, loaded: Loaded, findings: Findings, memory: Memory | None, seconds: float
+    options: AuditOptions, loaded: LoadedTables, findings: Findings, memory: Memory | None, seconds: float
 ) -> JointAudit:
     cells = findings.cells
-    summary = Summary(
+    summary = AuditSummary(
         targets=len(cells),
         exact=sum(cell.status == "exact" for cell in cells),
         small_exact=findings.n_small,

@@ -1,8 +1,8 @@
 """Cells that an audit asks about, as sums of unknowns, and how many people or units they hold.
 
-Units are households, or patients with several records: nine people of one household are one unit. Numbers of units do not add up
-over cells, because a unit may have members in several. `Units.weights` do add up and never exceed the number of units of a group,
-so a search by sums misses no group with few units.
+Units are households, or patients with several records: nine people of one household are one unit. Numbers of units do not add up over cells,
+because a unit may have members in several. `UnitCounts.weights` do add up and never exceed the number of units of a group, so a search by
+sums misses no group with few units.
 """
 
 from __future__ import annotations
@@ -20,19 +20,28 @@ from louver.tables.pieces import Domain, Margin, Piece
 from louver.tables.problem import Forms, Problem, forms_of
 from louver.tables.system import IntArray
 
-__all__ = ["Cells", "Small", "Units", "as_cells", "forms_for", "known_already", "units_of", "window"]
+__all__ = [
+    "AuditCells",
+    "Small",
+    "UnitCounts",
+    "as_cells",
+    "forms_for",
+    "known_already",
+    "units_of",
+    "window",
+]
 
 
 def known_already(
-    domain: Domain, pieces: Sequence[Piece], small: int, units: Units | None = None
+    domain: Domain, pieces: Sequence[Piece], small: int, units: UnitCounts | None = None
 ) -> list[IntArray]:
-    """Joint cells of every group of fewer than `small` people, or units, whom one can count in a file among the pieces."""
+    """Joint cells of every group of fewer than `small` people, or units, that can be counted in a file among the pieces."""
     margins = (margin for piece in pieces if piece.is_file for margin in piece.margins)
     return [cells for margin in margins for cells in _exact_small(domain, margin, small, units)]
 
 
-def as_cells(domain: Domain, groups: Sequence[IntArray]) -> Cells:
-    """Groups of joint cells as cells of crosses; groups of one cross share nobody."""
+def as_cells(domain: Domain, groups: Sequence[IntArray]) -> AuditCells:
+    """Groups of joint cells as cells of crosses; groups of one cross have no one in common."""
     assigns: list[IntArray] = []
     sizes: list[int] = []
     for group in groups:
@@ -42,10 +51,10 @@ def as_cells(domain: Domain, groups: Sequence[IntArray]) -> Cells:
             sizes.append(0)
         assigns[place][group] = sizes[place]
         sizes[place] += 1
-    return Cells(assigns=tuple(assigns), cells=tuple(np.arange(size, dtype=np.int64) for size in sizes))
+    return AuditCells(assigns=tuple(assigns), cells=tuple(np.arange(size, dtype=np.int64) for size in sizes))
 
 
-def _exact_small(domain: Domain, margin: Margin, small: int, units: Units | None) -> Iterator[IntArray]:
+def _exact_small(domain: Domain, margin: Margin, small: int, units: UnitCounts | None) -> Iterator[IntArray]:
     is_told = (margin.lower == margin.upper) & (margin.lower > 0)
     if units is None:
         is_told &= margin.lower < small
@@ -67,7 +76,7 @@ def _exact_small(domain: Domain, margin: Margin, small: int, units: Units | None
 
 
 def window(true: IntArray, within: float) -> tuple[IntArray, IntArray]:
-    """Counts within so many percent of the true ones."""
+    """Range of counts within a given percentage of the true ones."""
     share = Fraction(str(within)) / 100
     floor = [-(-(int(x) * (1 - share)) // 1) for x in true]
     ceiling = [int(x) * (1 + share) // 1 for x in true]
@@ -75,23 +84,23 @@ def window(true: IntArray, within: float) -> tuple[IntArray, IntArray]:
 
 
 WHOLE = 720_720
-"""The weight of a unit: divided by any number of cells up to 16 without a remainder."""
+"""The weight of a unit: divisible by any number of cells up to 16 without a remainder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Units:
+class UnitCounts:
     """The units of a set of records.
 
     Attributes
     ----------
     column : str
-        That tells one unit from another.
+        The column that identifies units.
     cell, unit : int64 (pairs,)
-        Joint cells and units with somebody in common, each pair once, by cell.
+        Joint cells and the units with a member in them, each pair once, by cell.
     n : int
-        Different units.
+        Number of distinct units.
     weights : int64 (n_cells,)
-        Of each joint cell: every unit weighs `WHOLE` at most, in equal parts for all cells that it has somebody in.
+        Of each joint cell: every unit weighs `WHOLE` at most, in equal parts over all cells in which it has a member.
     """
 
     column: str
@@ -101,18 +110,18 @@ class Units:
     weights: IntArray
 
     def count(self, assign: IntArray, n_groups: int) -> IntArray:
-        """Different units of each group; `assign` (n_cells,) has the group of each joint cell, -1 for none."""
+        """Number of distinct units in each group; `assign` (n_cells,) gives the group of each joint cell, -1 for none."""
         group = assign[self.cell]
         pairs = np.unique(group[group >= 0] * self.n + self.unit[group >= 0])
         return np.bincount(pairs // self.n, minlength=n_groups).astype(np.int64)
 
     def among(self, cells: IntArray) -> int:
-        """Different units with somebody in some joint cells."""
+        """Number of distinct units with a member in some joint cells."""
         start, stop = np.searchsorted(self.cell, cells), np.searchsorted(self.cell, cells, side="right")
         parts = [self.unit[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True) if a < b]
         return len(np.unique(np.concatenate(parts))) if parts else 0
 
-    def within(self, is_kept: NDArray[np.bool_]) -> Units:
+    def within(self, is_kept: NDArray[np.bool_]) -> UnitCounts:
         """The same without the people of some joint cells."""
         chosen = is_kept[self.cell]
         return replace(
@@ -128,7 +137,7 @@ class Units:
         return (small - 1) * WHOLE + 1
 
 
-def units_of(domain: Domain, histogram: Histogram, column: str) -> Units:
+def units_of(domain: Domain, histogram: Histogram, column: str) -> UnitCounts:
     """The units of records that are counted by the attributes of the domain and by the column of units, which comes last."""
     flat = np.zeros(len(histogram.codes), dtype=np.int64)
     for axis, classes in enumerate(domain.classes):
@@ -139,12 +148,12 @@ def units_of(domain: Domain, histogram: Histogram, column: str) -> Units:
     n_cells_of = np.bincount(unit, minlength=n)
     weights = np.zeros(domain.n_cells, dtype=np.int64)
     np.add.at(weights, cell, np.maximum(1, WHOLE // n_cells_of[unit]))
-    return Units(column=column, cell=cell, unit=unit, n=n, weights=weights)
+    return UnitCounts(column=column, cell=cell, unit=unit, n=n, weights=weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells:
-    """Cells of several crosses: the joint cells of each cross, and which cells of it are meant.
+class AuditCells:
+    """Cells of several crosses: the joint cells of each cross, and which of its cells are selected.
 
     Attributes
     ----------
@@ -160,17 +169,17 @@ class Cells:
     def size(self) -> int:
         return sum(len(cells) for cells in self.cells)
 
-    def pick(self, chosen: IntArray) -> Cells:
+    def pick(self, chosen: IntArray) -> AuditCells:
         """Some of them, by their number."""
         starts = np.cumsum([0, *(len(cells) for cells in self.cells)])
         picked = [
             cells[chosen[(chosen >= a) & (chosen < b)] - a]
             for cells, a, b in zip(self.cells, starts[:-1], starts[1:], strict=True)
         ]
-        return Cells(assigns=self.assigns, cells=tuple(picked))
+        return AuditCells(assigns=self.assigns, cells=tuple(picked))
 
 
-def forms_for(problem: Problem, cells: Cells) -> Forms:
+def forms_for(problem: Problem, cells: AuditCells) -> Forms:
     """The cells as sums of the problem's unknowns."""
     parts = [
         forms_of(problem, assign, chosen)
@@ -188,9 +197,9 @@ def forms_for(problem: Problem, cells: Cells) -> Forms:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Small:
-    """Small cells that the pieces together give away, with the interval they must not be confined to."""
+    """Small cells that the pieces together disclose, with the interval they must not be confined to."""
 
-    cells: Cells
+    cells: AuditCells
     floor: IntArray
     ceiling: IntArray
 
@@ -199,7 +208,7 @@ class Small:
 
     def followed_by(self, other: Small) -> Small:
         return Small(
-            cells=Cells(
+            cells=AuditCells(
                 assigns=(*self.cells.assigns, *other.cells.assigns),
                 cells=(*self.cells.cells, *other.cells.cells),
             ),

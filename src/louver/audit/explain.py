@@ -1,4 +1,4 @@
-"""Why a cell is disclosed, or why pieces contradict each other: a smallest set of pieces, and the reason in words."""
+"""Why a cell can be worked out: a smallest set of tables that is enough, and the reason in a sentence."""
 
 from __future__ import annotations
 
@@ -7,37 +7,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from louver.audit.cells import Cells, forms_for
-from louver.audit.load import Loaded
+from louver.audit.cells import AuditCells, forms_for
+from louver.audit.load import LoadedTables
 from louver.errors import InfeasibleError
+from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.tables.problem import build
 from louver.tables.solve import decide
 from louver.tables.solvers import feasible_point
-from louver.tables.system import IntArray, split
+from louver.tables.system import IntArray, System, split
 
-__all__ = ["Reason", "contradiction", "explain", "in_words", "verdicts"]
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+__all__ = ["Copy", "Fewest", "Reason", "Rules", "contradiction", "explain", "fewest", "in_words", "verdicts"]
 
 EXHAUSTIVE = 400
-"""Subsets of pieces that are tried one size after another before sets are shrunk one by one."""
+"""Number of subsets of pieces tried in order of size before sets are shrunk piece by piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Pieces, by number, that confine a cell; whether it is proved that no fewer do."""
+    """Numbers of the pieces that confine a cell, and whether it is proved that no fewer suffice."""
 
     pieces: tuple[int, ...]
     is_smallest: bool
 
 
 def verdicts(
-    loaded: Loaded,
+    loaded: LoadedTables,
     chosen: Sequence[int],
-    cells: Cells,
+    cells: AuditCells,
     floor: IntArray,
     ceiling: IntArray,
     run: Run,
@@ -50,10 +56,15 @@ def verdicts(
 
 
 def explain(
-    loaded: Loaded, cells: Cells, floor: IntArray, ceiling: IntArray, run: Run, deadline: float = np.inf
+    loaded: LoadedTables,
+    cells: AuditCells,
+    floor: IntArray,
+    ceiling: IntArray,
+    run: Run,
+    deadline: float = np.inf,
 ) -> list[Reason | None]:
-    """A smallest set of pieces for each cell that all pieces together confine; None where time ran out."""
-    search = _Search(loaded, cells, floor, ceiling, run, deadline)
+    """A smallest set of pieces for each cell that all pieces together confine; None if time ran out."""
+    search = _ReasonSearch(loaded, cells, floor, ceiling, run, deadline)
     n_pieces = len(loaded.pieces)
     spent = 0
     for size in range(1, n_pieces + 1):
@@ -67,13 +78,13 @@ def explain(
     return search.reasons
 
 
-class _Search:
+class _ReasonSearch:
     """Cells still to be explained, and the sets found so far."""
 
     def __init__(
         self,
-        loaded: Loaded,
-        cells: Cells,
+        loaded: LoadedTables,
+        cells: AuditCells,
         floor: IntArray,
         ceiling: IntArray,
         run: Run,
@@ -103,7 +114,7 @@ class _Search:
         )
 
     def try_set(self, chosen: tuple[int, ...], *, is_in_order: bool) -> None:
-        """Explain by this set all open cells that it confines; `is_in_order` says that all smaller sets came before."""
+        """Use this set to explain all open cells that it confines; `is_in_order` means all smaller sets came before."""
         if not self.open or self.is_late():
             return
         for number, verdict in zip(list(self.open), self.holds(chosen, self.open), strict=True):
@@ -138,23 +149,23 @@ class _Search:
 
 
 MAX_SETS = 300
-"""Sets of pieces that are tried one size after another before pieces are left out one by one."""
+"""Number of sets of pieces tried in order of size before pieces are left out one by one."""
 
 CONTRADICTION_EFFORT = 2.0
 
 
-def contradiction(loaded: Loaded, run: Run) -> InfeasibleError:
-    """The error that names a smallest set of pieces without a table that agrees with all of them."""
+def contradiction(loaded: LoadedTables, run: Run) -> InfeasibleError:
+    """The error that names a smallest set of pieces that no table agrees with."""
     numbers = _smallest(loaded, run)
     names = [f'"{loaded.pieces[number].name}"' for number in numbers]
     if len(names) == 1:
-        told = f"table {names[0]} contradicts itself: its numbers do not add up"
+        content = f"table {names[0]} contradicts itself: its numbers do not add up"
     else:
-        told = f"tables {', '.join(names[:-1])} and {names[-1]} contradict each other: no table of counts fits them all"
-    return InfeasibleError(f"{told}; check their files.", clash=tuple(number + 1 for number in numbers))
+        content = f"tables {', '.join(names[:-1])} and {names[-1]} contradict each other: no table of counts fits them all"
+    return InfeasibleError(f"{content}; check their files.", clash=tuple(number + 1 for number in numbers))
 
 
-def _smallest(loaded: Loaded, run: Run) -> tuple[int, ...]:
+def _smallest(loaded: LoadedTables, run: Run) -> tuple[int, ...]:
     n_pieces, spent = len(loaded.pieces), 0
     for size in range(1, n_pieces):
         spent += comb(n_pieces, size)
@@ -171,7 +182,7 @@ def _smallest(loaded: Loaded, run: Run) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def _is_impossible(loaded: Loaded, chosen: Sequence[int], run: Run) -> bool:
+def _is_impossible(loaded: LoadedTables, chosen: Sequence[int], run: Run) -> bool:
     """Whether it is proved that no table agrees with these pieces."""
     run.check()
     try:
@@ -187,7 +198,7 @@ def _is_impossible(loaded: Loaded, chosen: Sequence[int], run: Run) -> bool:
     )
 
 
-def in_words(loaded: Loaded, cells: NDArray[np.bool_], reason: Reason, lower: int, upper: int) -> str:
+def in_words(loaded: LoadedTables, cells: NDArray[np.bool_], reason: Reason, lower: int, upper: int) -> str:
     """Why a sum of joint cells (a mask) is known to lie in [lower, upper]."""
     names = [f'"{loaded.pieces[number].name}"' for number in reason.pieces]
     people = _people(lower, upper)
@@ -205,7 +216,7 @@ def _people(lower: int, upper: int) -> str:
     return f"{lower} {noun}" if lower == upper else f"{lower} to {upper} {noun}"
 
 
-def _is_difference(loaded: Loaded, cells: NDArray[np.bool_], whole: int, part: int) -> bool:
+def _is_difference(loaded: LoadedTables, cells: NDArray[np.bool_], whole: int, part: int) -> bool:
     """Whether a cell of one table is a cell of another and these cells, and nothing else."""
     first = int(np.flatnonzero(cells)[0])
     for margin in loaded.pieces[whole].margins:
@@ -222,3 +233,157 @@ def _is_difference(loaded: Loaded, cells: NDArray[np.bool_], whole: int, part: i
             if numbers[inside] >= 0 and np.array_equal(numbers == numbers[inside], rest):
                 return True
     return False
+
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rules:
+    """What every table has to agree with.
+
+    Attributes
+    ----------
+    system : System
+        All pieces over the joint cells; its `rows` are the cells of the tables that hide some.
+    rows : int64 (cells,)
+    shown_lower, shown_upper : int64 (cells,)
+        What a cell discloses if it is shown.
+    hidden, may_hide : bool (cells,)
+        Cells that are hidden already, and cells that may be hidden, too; the others stay shown.
+    table_of : int64 (cells,)
+    largest : int
+        No unknown is larger.
+    hint : bool (cells,), optional
+        A pattern to start from.
+    """
+
+    system: System
+    rows: IntArray
+    shown_lower: IntArray
+    shown_upper: IntArray
+    hidden: Bools
+    may_hide: Bools
+    table_of: IntArray
+    largest: int
+    hint: Bools | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Copy:
+    """One count that must fall outside [floor, ceiling] in a table consistent with everything its reader knows.
+
+    Attributes
+    ----------
+    lower, upper : int64 (cells,)
+        What the reader knows about a hidden cell.
+    upper_alone : int64 (cells,) or None
+        What the reader knows if no further cell of its table is hidden, where that is less.
+    least, most : csr_array (1, unknowns)
+        The count as a sum, for its lower and its upper bound.
+    """
+
+    lower: IntArray
+    upper: IntArray
+    upper_alone: IntArray | None
+    least: csr_array
+    most: csr_array
+    floor: int
+    ceiling: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fewest:
+    """The best pattern found, and how many further cells are needed at least; 0 where nothing is proved."""
+
+    hidden: Bools | None
+    bound: int
+
+
+def fewest(rules: Rules, copies: list[Copy], effort: float, seconds: float, run: Run) -> Fewest:
+    """Look for the fewest further cells within a limit of deterministic seconds and one of clock time."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    chosen = np.flatnonzero(rules.may_hide & ~rules.hidden)
+    is_hidden = {int(cell): model.new_bool_var("") for cell in chosen}
+    if rules.hint is not None:
+        for cell, var in is_hidden.items():
+            model.add_hint(var, bool(rules.hint[cell]))
+    has_more = {table: model.new_bool_var("") for table in np.unique(rules.table_of).tolist()}
+    for table, has_any in has_more.items():
+        own = [var for cell, var in is_hidden.items() if rules.table_of[cell] == table]
+        model.add(cp_model.LinearExpr.sum(own) >= 1).only_enforce_if(has_any)
+    for copy in copies:
+        run.check()
+        _add_table(model, rules, copy, is_hidden, has_more)
+    model.minimize(sum(is_hidden.values()))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    solver.parameters.linearization_level = 2  # without it even three small tables are not proved
+    solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_time_in_seconds = max(0.1, seconds)
+    with run.interrupting(solver.stop_search):
+        status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Fewest(None, 0)
+    found = rules.hidden.copy()
+    for cell, var in is_hidden.items():
+        found[cell] = bool(solver.value(var))
+    return Fewest(found, round(solver.best_objective_bound))
+
+
+def _add_table(
+    model: cp_model.CpModel,
+    rules: Rules,
+    copy: Copy,
+    is_hidden: dict[int, cp_model.IntVar],
+    has_more: dict[int, cp_model.IntVar],
+) -> None:
+    """Whole numbers that agree with all that is shown and have the count outside its window."""
+    system = rules.system
+    unknowns = [model.new_int_var(0, rules.largest, "") for _ in range(system.n_columns)]
+    own = {int(row): cell for cell, row in enumerate(rules.rows)}
+    for row in range(system.n_rows):
+        total = _sum(unknowns, csr_array(system.matrix[[row]]))
+        if row not in own:
+            _bound(model, total, int(system.row_lower[row]), int(system.row_upper[row]))
+            continue
+        cell = own[row]
+        shown = int(rules.shown_lower[cell]), int(rules.shown_upper[cell])
+        if not (rules.hidden[cell] or rules.may_hide[cell]):
+            _bound(model, total, *shown)
+            continue
+        _bound(model, total, int(copy.lower[cell]), int(copy.upper[cell]))
+        if cell in is_hidden:
+            _bound(model, total, *shown, ~is_hidden[cell])
+        if copy.upper_alone is not None and rules.hidden[cell]:
+            more = has_more[int(rules.table_of[cell])]
+            _bound(model, total, -UNBOUNDED, int(copy.upper_alone[cell]), ~more)
+    is_above = model.new_bool_var("")
+    model.add(_sum(unknowns, copy.most) >= copy.ceiling + 1).only_enforce_if(is_above)
+    model.add(_sum(unknowns, copy.least) <= copy.floor - 1).only_enforce_if(~is_above)
+
+
+def _sum(unknowns: list[cp_model.IntVar], form: csr_array) -> cp_model.LinearExpr:
+    from ortools.sat.python import cp_model
+
+    return cp_model.LinearExpr.weighted_sum([unknowns[j] for j in form.indices], form.data.tolist())
+
+
+def _bound(
+    model: cp_model.CpModel,
+    total: cp_model.LinearExpr,
+    low: int,
+    high: int,
+    only_if: cp_model.LiteralT | None = None,
+) -> None:
+    if low > -UNBOUNDED:
+        added = model.add(total >= low)
+        if only_if is not None:
+            added.only_enforce_if(only_if)
+    if high < UNBOUNDED:
+        added = model.add(total <= high)
+        if only_if is not None:
+            added.only_enforce_if(only_if)

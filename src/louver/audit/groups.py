@@ -1,8 +1,8 @@
 """Does any small group of people have a count that the pieces determine?
 
-Every group that `descriptions` lists is asked about. A group that some table changes is not determined, and the moves of all
-tables found so far say so of most groups at once (`witnesses`); each group that is left is decided by itself, and the tables
-found on the way refute more.
+Every group that `descriptions` lists is tested. A group whose count some table changes is not determined, and the moves of all
+tables found so far rule out most groups at once (`witnesses`); each remaining group is decided individually, and the tables
+found along the way rule out more.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from louver.audit.cells import Units
-from louver.audit.load import Loaded
+from louver.audit.cells import UnitCounts
+from louver.audit.load import LoadedTables
 from louver.run import Run
 from louver.tables.descriptions import Box, Descriptions, descriptions
 from louver.tables.evidence import Moves, Witnesses
@@ -24,32 +24,32 @@ from louver.tables.problem import Forms, Problem
 from louver.tables.solve import fixed, walk
 from louver.tables.system import IntArray
 
-__all__ = ["Asked", "ask"]
+__all__ = ["GroupSearch", "box_cells", "search_groups"]
 
 AT_ONCE = 48
-"""Groups decided together; the tables found for them refute most others."""
+"""Groups decided together; the tables found for them rule out most others."""
 
 MAX_FOUND = 100
-"""Determined groups after which no more are looked for."""
+"""Number of determined groups after which the search stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
-    """What became of the groups.
+class GroupSearch:
+    """Outcome of the search over groups.
 
     Attributes
     ----------
     descriptions : Descriptions
     n_asked : int
-        Groups of fewer than `small` people that were asked about; with units, of those that may have fewer than `small`.
+        Groups of fewer than `small` people that were tested; with units, groups that may have fewer than `small` of them.
     found : list of Box
         Groups that are determined; none of them holds another, or a determined cell that was known before.
     undecided : list of Box
-        Groups that it was not found out of.
+        Groups for which this could not be settled.
     is_whole : bool
-        Whether nothing was left out for want of time; with groups found, whether these are all.
+        Whether nothing was skipped for lack of time; if groups were found, whether these are all.
     is_late : bool
-        Whether the time ended.
+        Whether time ran out.
     """
 
     descriptions: Descriptions
@@ -60,21 +60,21 @@ class Asked:
     is_late: bool
 
 
-def ask(
-    loaded: Loaded,
+def search_groups(
+    loaded: LoadedTables,
     problem: Problem,
     witnesses: Witnesses,
     known: csr_array,
     small: int,
     run: Run,
     deadline: float = np.inf,
-) -> Asked | None:
+) -> GroupSearch | None:
     """Ask about every group of fewer than `small` people, or units where they are known.
 
     Parameters
     ----------
     known : csr_array (cells, unknowns)
-        Small cells that are known to be determined, as sums of unknowns; groups that hold one are no news.
+        Small cells that are known to be determined, as sums of unknowns; groups that contain one add nothing new.
 
     Returns
     -------
@@ -83,17 +83,17 @@ def ask(
     walk(problem, witnesses, run)
     if not witnesses.is_based.all():
         return None
-    search = _Search(loaded, problem, witnesses, known, small, run, deadline)
+    search = _GroupSearch(loaded, problem, witnesses, known, small, run, deadline)
     search.go()
     return search.asked()
 
 
-class _Search:
+class _GroupSearch:
     """Groups found, groups left open, and what is known to be determined so far."""
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedTables,
         problem: Problem,
         witnesses: Witnesses,
         known: csr_array,
@@ -117,7 +117,7 @@ class _Search:
         return time.monotonic() > self.deadline
 
     def go(self) -> None:
-        """Look for groups that nothing moves and decide some of them, until none is left or time is up."""
+        """Look for groups that no table changes and decide some of them, until none is left or time runs out."""
         while True:
             left, is_listed = self._left()
             if not left:
@@ -129,7 +129,7 @@ class _Search:
             self._decide(left[:AT_ONCE])
 
     def _left(self) -> tuple[list[Box], bool]:
-        """Groups that no table moves so far, simple descriptions first, and whether these are all."""
+        """Groups that no table found so far changes, simplest descriptions first, and whether these are all."""
         counts, moves = self.witnesses.by_cell(self.problem)
         units, limit = self.loaded.units, self.small
         if units is not None:
@@ -145,8 +145,8 @@ class _Search:
         boxes.sort(key=lambda box: _effort(box, shape))
         return self._news(boxes), seen.is_whole
 
-    def _of_few(self, units: Units, boxes: list[Box], moves: Moves) -> list[Box]:
-        """Groups of few units among those that weigh little, and among what is left of these without labels that nothing moves."""
+    def _of_few(self, units: UnitCounts, boxes: list[Box], moves: Moves) -> list[Box]:
+        """Groups of few units among those of low weight, and among what remains of these without labels that nothing moves."""
         found: dict[Box, None] = {}
         for box in boxes:
             if self._is_few(units, box):
@@ -156,13 +156,13 @@ class _Search:
                 found.update(dict.fromkeys(left))
         return list(found)
 
-    def _is_few(self, units: Units, box: Box) -> bool:
+    def _is_few(self, units: UnitCounts, box: Box) -> bool:
         if box not in self.n_units:
             self.n_units[box] = units.among(box_cells(self.loaded.domain.shape, box))
         return 0 < self.n_units[box] < self.small
 
     def _news(self, boxes: list[Box]) -> list[Box]:
-        """Groups that hold none that is known, the same one only once."""
+        """Groups that contain no known one, without duplicates."""
         kept: list[Box] = []
         seen: set[bytes] = set()
         for box in boxes:
@@ -180,7 +180,7 @@ class _Search:
         forms = box_forms(self.problem, self.loaded.domain.shape, boxes)
         verdict = fixed(self.problem, forms, self.witnesses, self.run, self.deadline)
         self.undecided.update(dict.fromkeys(box for box, one in zip(boxes, verdict, strict=True) if one < 0))
-        # Some are refuted by a bound that is tight, without a table whose moves would say so.
+        # Some are ruled out by a tight bound, without a table whose moves would show it.
         self.refuted.update(box for box, one in zip(boxes, verdict, strict=True) if one == 0)
         for number in np.flatnonzero(verdict == 1):
             form = csr_array(forms.upper[[number]])
@@ -193,8 +193,8 @@ class _Search:
         if not self.found:
             self.undecided.update(dict.fromkeys(left))
 
-    def asked(self) -> Asked:
-        return Asked(
+    def asked(self) -> GroupSearch:
+        return GroupSearch(
             descriptions=self.descriptions,
             n_asked=self.n_asked,
             found=self.found,

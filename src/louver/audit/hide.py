@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from louver.audit.cells import Cells, Small, forms_for, window
-from louver.audit.fewest import Copy, Rules, fewest
-from louver.audit.load import Loaded
-from louver.audit.marks import HIDDEN, told_by_mark
-from louver.audit.options import MAX_COUNT, TableOptions
+from louver.audit.cells import AuditCells, Small, forms_for, window
+from louver.audit.counts import HIDDEN, bounds_of_mark
+from louver.audit.explain import Copy, Rules, fewest
+from louver.audit.load import LoadedTables
+from louver.audit.options import MAX_COUNT, AuditTableOptions
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.optim.warm import WarmProgram
 from louver.run import Run
 from louver.tables.pieces import Margin, Piece
 from louver.tables.problem import Problem, build
@@ -35,25 +35,25 @@ from louver.tables.system import IntArray, as_floats
 __all__ = ["Ask", "Pattern", "hide"]
 
 REWEIGHTED = 4
-"""Rounds in which cells that moved little are made dearer, so that fewer move."""
+"""Rounds in which cells that moved little are made costlier, so that fewer move."""
 
 EXACT_SIZE = 6_000
-"""Unknowns times protected counts up to which the fewest hidden cells are looked for."""
+"""Unknowns times protected counts up to which the minimum number of hidden cells is sought."""
 
 ONE_EFFORT, ALL_EFFORT = 2.0, 6.0
-"""Deterministic seconds of the constraint solver for one count that the linear program did not free, and for all."""
+"""Deterministic time of the constraint solver, for one count that the linear program did not free and for all."""
 
 Bools = NDArray[np.bool_]
 
 Ask = Callable[[Sequence[Piece], float], tuple[Small, bool]]
-"""The small counts that pieces give away, or may, as the audit finds within so many seconds; whether it asked all it had to."""
+"""The small counts that the audit finds disclosed, or possibly so, within a time limit; whether it checked all it had to."""
 
 
 class Reader(IntEnum):
-    """From whom a count is protected.
+    """Whom a count is protected from.
 
-    The knowing reader can tell which hidden cells are small: those are from 1 to below the limit, and the others are not.
-    The plain reader sees one mark, and knows what it tells.
+    The knowing reader can tell which hidden cells are small: those range from 1 to below the limit, and the others do not.
+    The plain reader sees one mark, and knows what it means.
     """
 
     KNOWING = 0
@@ -61,7 +61,7 @@ class Reader(IntEnum):
     NOBODY = 2
     """No pattern is known that protects it."""
     NOBODY_EVER = 3
-    """It is proved that no pattern protects it."""
+    """It is proved that no pattern can protect it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +76,7 @@ class Pattern:
         Hidden cells that the table did not hide before.
     is_safe : bool
         Whether every small cell leaves its window in some table that agrees with all that a reader knows, and the audit
-        finds no other small count given away that hiding could protect.
+        finds no other small count disclosed that hiding could protect.
     is_possible : bool
         False where it is proved that no pattern protects all small cells.
     is_least : bool
@@ -106,8 +106,8 @@ class Pattern:
 
 
 def hide(
-    loaded: Loaded,
-    tables: Sequence[TableOptions],
+    loaded: LoadedTables,
+    tables: Sequence[AuditTableOptions],
     within: float,
     ask: Ask,
     run: Run,
@@ -115,7 +115,7 @@ def hide(
 ) -> dict[int, Pattern]:
     """A pattern for every table with `below`, by its number: together they protect all its counts from 1 to below `below`.
 
-    No small cell may be known to within `within` percent; not exactly, where that is 0. `ask` names further small counts.
+    No small cell may be known to within `within` percent, or exactly where that is 0. `ask` names further small counts.
     """
     work = _Work(loaded, tables, within, run, deadline)
     hidden, bound, n_improved = work.before, 0, -1
@@ -147,8 +147,8 @@ class _Work:
 
     def __init__(
         self,
-        loaded: Loaded,
-        tables: Sequence[TableOptions],
+        loaded: LoadedTables,
+        tables: Sequence[AuditTableOptions],
         within: float,
         run: Run,
         deadline: float,
@@ -178,7 +178,7 @@ class _Work:
         chosen = np.split(self.primary, np.cumsum([len(margin.lower) for _, margin in margins])[:-1])
         assigns = tuple(loaded.domain.assign(margin.cross) for _, margin in margins)
         floor, ceiling = window(self.values[self.primary], within)
-        cells = Cells(assigns=assigns, cells=tuple(np.flatnonzero(cells) for cells in chosen))
+        cells = AuditCells(assigns=assigns, cells=tuple(np.flatnonzero(cells) for cells in chosen))
         self.counts = Small(cells=cells, floor=floor, ceiling=ceiling)
         self.reader = self._readers(np.arange(len(floor)))
         self.judged: dict[tuple[bytes, int], Bools] = {}
@@ -199,9 +199,9 @@ class _Work:
         return np.asarray(self.reader <= Reader.PLAIN)
 
     def add(self, more: Small, hidden: Bools) -> bool:
-        """Protect further counts; whether a pattern leaves any of them open that hiding can protect."""
+        """Protect further counts; returns whether a pattern leaves open any that hiding can protect."""
         before, after = self.counts, len(self.counts.floor) + len(more.floor)
-        cells = Cells(
+        cells = AuditCells(
             assigns=(*before.cells.assigns, *more.cells.assigns),
             cells=(*before.cells.cells, *more.cells.cells),
         )
@@ -215,7 +215,7 @@ class _Work:
         return bool(self.confined(hidden)[new].any())
 
     def _readers(self, some: IntArray) -> NDArray[np.int8]:
-        """Who could be kept from counts: whoever is by the pattern that hides all it may, for hiding tells nobody more."""
+        """Which readers can be kept from counts: those whom the pattern that hides most keeps out, since hiding more discloses no more."""
         readers = np.full(len(some), Reader.KNOWING, dtype=np.int8)
         rest = np.flatnonzero(self._verdicts(self.most, self.knowing, some) != 0)
         verdict = self._verdicts(self.most, self.plain(self.most), some[rest])
@@ -236,7 +236,7 @@ class _Work:
         return is_in
 
     def _known_to_knowing(self) -> tuple[IntArray, IntArray]:
-        """Bounds of hidden cells for a reader who can tell which of them are small."""
+        """Bounds on hidden cells for a reader who can tell which of them are small."""
         lower, upper = (
             np.where(self.primary, 1, self.below),
             np.where(self.primary, self.below - 1, UNBOUNDED),
@@ -251,18 +251,18 @@ class _Work:
         return lower, upper
 
     def plain(self, hidden: Bools) -> tuple[IntArray, IntArray]:
-        """Bounds of hidden cells for a reader who sees one mark."""
+        """Bounds of hidden cells for a reader who sees the same mark in all of them."""
         lower, upper = np.empty_like(self.values), np.empty_like(self.values)
         for number, table in self.tables.items():
             own = self.table_of == number
-            lower[own], upper[own] = told_by_mark(table, self.values[hidden & own])
+            lower[own], upper[own] = bounds_of_mark(table, self.values[hidden & own])
         return lower, upper
 
-    def pieces(self, hidden: Bools, told: tuple[IntArray, IntArray]) -> list[Piece]:
-        """All pieces, the tables with some cells hidden and what a reader knows about those."""
+    def pieces(self, hidden: Bools, content: tuple[IntArray, IntArray]) -> list[Piece]:
+        """All pieces: the tables with some cells hidden, and what a reader knows about those cells."""
         lower, upper = (
-            np.where(hidden, told[0], self.shown_lower),
-            np.where(hidden, told[1], self.shown_upper),
+            np.where(hidden, content[0], self.shown_lower),
+            np.where(hidden, content[1], self.shown_upper),
         )
         printed = np.where(hidden, HIDDEN, self.printed)
         pieces, start = list(self.loaded.pieces), 0
@@ -275,12 +275,12 @@ class _Work:
             pieces[number] = replace(pieces[number], margins=tuple(margins))
         return pieces
 
-    def _problem(self, hidden: Bools, told: tuple[IntArray, IntArray]) -> Problem:
+    def _problem(self, hidden: Bools, content: tuple[IntArray, IntArray]) -> Problem:
         loaded = self.loaded
-        return build(loaded.domain, self.pieces(hidden, told), loaded.truth, loaded.is_possible)
+        return build(loaded.domain, self.pieces(hidden, content), loaded.truth, loaded.is_possible)
 
     def _framed(self) -> Problem:
-        """A row for every cell of the tables, each as the knowing reader would know it hidden."""
+        """A row for every cell of the tables, with what the knowing reader would know of it if it were hidden."""
         lower, upper = self.knowing
         return self._problem(self.most, (lower, np.minimum(upper, MAX_COUNT)))
 
@@ -293,11 +293,13 @@ class _Work:
         self.run.check()
         return time.monotonic() > self.deadline
 
-    def _verdicts(self, hidden: Bools, told: tuple[IntArray, IntArray], some: IntArray) -> NDArray[np.int8]:
+    def _verdicts(
+        self, hidden: Bools, content: tuple[IntArray, IntArray], some: IntArray
+    ) -> NDArray[np.int8]:
         """Whether counts are confined to their windows: 1 proved, 0 refuted, -1 not known."""
         if not len(some):
             return np.zeros(0, dtype=np.int8)
-        problem = self._problem(hidden, told)
+        problem = self._problem(hidden, content)
         forms = forms_for(problem, self.counts.cells.pick(some))
         floor, ceiling = self.counts.floor[some], self.counts.ceiling[some]
         return decide(problem, forms, floor, ceiling, self.run, self.left())
@@ -307,16 +309,16 @@ class _Work:
         key = hidden.tobytes(), len(self.reader)
         if key not in self.judged:
             found = np.zeros(len(self.reader), dtype=bool)
-            for reader, told in ((Reader.KNOWING, self.knowing), (Reader.PLAIN, self.plain(hidden))):
+            for reader, content in ((Reader.KNOWING, self.knowing), (Reader.PLAIN, self.plain(hidden))):
                 some = np.flatnonzero(self.reader == reader)
-                found[some] = self._verdicts(hidden, told, some) != 0
+                found[some] = self._verdicts(hidden, content, some) != 0
             self.judged[key] = found
         return self.judged[key]
 
     # Searching --------------------------------------------------------------------------------------------------
 
     def grown(self, hidden: Bools) -> Bools:
-        """Hide more cells until every count is protected that can be."""
+        """Hide more cells until every count that can be protected is protected."""
         hidden = hidden.copy()
         while not self.is_late():
             confined = np.flatnonzero(self.confined(hidden))
@@ -331,11 +333,11 @@ class _Work:
         return hidden
 
     def _bounds_for(self, count: int) -> tuple[IntArray, IntArray]:
-        """Of every cell if it were hidden, for the reader from whom a count is to be protected."""
+        """For every cell, as if it were hidden, for the reader that a count is to be protected from."""
         return self.knowing if self.reader[count] == Reader.KNOWING else self.plain(self.most)
 
     def _nearest(self, count: int, hidden: Bools) -> Bools | None:
-        """Shown cells in which a near table with the count outside its window differs; the cheaper of two ways."""
+        """Shown cells that differ in a nearby table with the count outside its window; the cheaper of two ways."""
         forms = forms_for(self.frame, self.counts.cells.pick(np.array([count])))
         floor, ceiling = float(self.counts.floor[count]), float(self.counts.ceiling[count])
         ways = [(forms.upper, ceiling + 1, np.inf)]
@@ -349,15 +351,15 @@ class _Work:
         return min(found, key=lambda entry: entry[0])[1] if found else None
 
     def _moved(
-        self, form: csr_array, least: float, most: float, hidden: Bools, told: tuple[IntArray, IntArray]
+        self, form: csr_array, least: float, most: float, hidden: Bools, content: tuple[IntArray, IntArray]
     ) -> Bools | None:
-        """Sparse change by a program whose weights follow the last answer."""
+        """A sparse change, from a program that is reweighted by its previous solution."""
         system, n_own = self.frame.system, len(self.rows)
         matrix = system.matrix.astype(np.float64)
         row_lower, row_upper = as_floats(system.row_lower), as_floats(system.row_upper)
         is_fixed = ~self.most
-        row_lower[self.rows] = as_floats(np.where(is_fixed, self.shown_lower, told[0]))
-        row_upper[self.rows] = as_floats(np.where(is_fixed, self.shown_upper, told[1]))
+        row_lower[self.rows] = as_floats(np.where(is_fixed, self.shown_lower, content[0]))
+        row_upper[self.rows] = as_floats(np.where(is_fixed, self.shown_upper, content[1]))
         soft = np.flatnonzero(~hidden & self.may_hide)
         unit = csr_array(eye_array(n_own, format="csr")[soft])
         full = vstack(
@@ -369,13 +371,14 @@ class _Work:
             format="csr",
         )
         n_columns = full.shape[1]
-        program = WarmProgram(
+        program = Program(
             csr_array(full),
             np.concatenate([row_lower, as_floats(self.shown_lower[soft]), [least]]),
             np.concatenate([row_upper, as_floats(self.shown_upper[soft]), [most]]),
             np.zeros(n_columns),
             np.full(n_columns, float(self.values.sum() + 1)),
-            self.run,
+            run=self.run,
+            is_primal=True,
         )
         weight = self.cost.copy()
         moved = None
@@ -389,12 +392,12 @@ class _Work:
         return moved
 
     def _nearest_whole(self, count: int, hidden: Bools) -> Bools | None:
-        """The same in whole numbers, with the fewest further cells, where the program's table does not do."""
+        """The same in whole numbers, with the fewest further cells, where the linear program's table will not do."""
         found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
         return found.hidden
 
     def pruned(self, hidden: Bools) -> Bools:
-        """Show again what is not needed, dearest first: many cells at once, then fewer, for half of the time that is left."""
+        """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left."""
         until = time.monotonic() + self.left() / 2
         hidden = hidden.copy()
         base = self.confined(hidden)
@@ -451,7 +454,7 @@ class _Work:
     # What was found ---------------------------------------------------------------------------------------------
 
     def patterns(self, hidden: Bools, is_answered: bool, bound: int) -> dict[int, Pattern]:
-        """The pattern of each table; `is_answered` says that the audit's question was asked about it to the end."""
+        """The pattern of each table; `is_answered` says that the audit of it was completed."""
         pieces = self.pieces(hidden, self.plain(hidden))
         confined = self.confined(hidden)
         n_primary = int(self.primary.sum())

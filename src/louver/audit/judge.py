@@ -12,12 +12,11 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from louver.audit.advise import advise
-from louver.audit.cells import Cells, Small, as_cells, forms_for, window
-from louver.audit.dependencies import followers
+from louver.audit.cells import AuditCells, Small, as_cells, forms_for, window
 from louver.audit.explain import Reason, contradiction, explain, in_words
-from louver.audit.groups import Asked, ask, box_cells
+from louver.audit.groups import GroupSearch, box_cells, search_groups
 from louver.audit.hide import Pattern, hide
-from louver.audit.load import Loaded
+from louver.audit.load import KINDS, LoadedTables, followers, suspected
 from louver.audit.options import AuditOptions
 from louver.audit.result import Advice, AuditedCell, HidingPlan
 from louver.audit.targets import (
@@ -38,7 +37,7 @@ from louver.audit.targets import (
     join_cells,
     true_counts,
 )
-from louver.audit.verdict import Question
+from louver.audit.verdict import AuditQuestion
 from louver.errors import InfeasibleError, InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
@@ -54,16 +53,16 @@ __all__ = ["Findings", "judge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
-    """Judged cells, advice where small cells are given away, and what was asked."""
+    """Judged cells, advice where small cells are disclosed, and what was asked."""
 
     cells: tuple[AuditedCell, ...]
     advice: Advice | None
-    question: Question
+    question: AuditQuestion
     n_small: int
     hide: tuple[HidingPlan, ...] = ()
 
 
-def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
+def judge(loaded: LoadedTables, options: AuditOptions, run: Run) -> Findings:
     """Bound, ask about all groups, classify, explain and advise, within the seconds of the options."""
     started = time.monotonic()
     try:
@@ -84,7 +83,9 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
     if not options.no_advice and is_bad.any():
         deadline = started + max(options.seconds, time.monotonic() - started + 1)
         again = None if answers.question.has_targets else partial(_open_groups, options=options, run=run)
-        advice = advise(loaded, small, reasons, len(options.tables), again, run, deadline)
+        advice = advise(
+            loaded, small, reasons, [KINDS[table.kind] for table in options.tables], again, run, deadline
+        )
     reason_of = dict(zip(np.flatnonzero(is_bad).tolist(), reasons, strict=True))
     plans: list[HidingPlan] = []
     if options.hide:
@@ -106,16 +107,16 @@ def judge(loaded: Loaded, options: AuditOptions, run: Run) -> Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Answers:
-    """Cells of tables and targets, then groups that are determined or may be, with what is known about them."""
+    """Cells of tables and targets, then groups that are or may be determined, with what is known about each."""
 
     problem: Problem
     groups: list[TargetCells]
     bounds: TargetBounds
-    question: Question
+    question: AuditQuestion
 
 
-def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) -> _Answers:
-    """Everything that the options ask."""
+def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: float) -> _Answers:
+    """All answers that the options ask for."""
     groups = choose_targets(loaded, options)
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
@@ -135,7 +136,9 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
         known = _known(problem, groups, bounds, options)
         share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
         known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
-        asked = ask(loaded, problem, witnesses, known, options.small, run, started + share * options.seconds)
+        asked = search_groups(
+            loaded, problem, witnesses, known, options.small, run, started + share * options.seconds
+        )
     question = _question(loaded, options, groups, asked, is_late)
     if asked is not None:
         described, more = _described(loaded, witnesses, problem, asked)
@@ -143,8 +146,8 @@ def _answers(loaded: Loaded, options: AuditOptions, run: Run, started: float) ->
     return _Answers(problem=problem, groups=groups, bounds=bounds, question=question)
 
 
-def _if_followed(loaded: Loaded, options: AuditOptions, run: Run) -> int | None:
-    """Small counts that readers work out who know the exceptions to rules that nearly hold; None where it is not found out."""
+def _if_followed(loaded: LoadedTables, options: AuditOptions, run: Run) -> int | None:
+    """Small counts that readers who know the exceptions to nearly exact rules can work out; None where this is undecided."""
     rest = followers(loaded)
     if rest is None or loaded.truth is None:
         return 0 if _is_always_together(loaded) else None
@@ -161,8 +164,8 @@ def _if_followed(loaded: Loaded, options: AuditOptions, run: Run) -> int | None:
     return None if is_open else 0
 
 
-def _is_always_together(loaded: Loaded) -> bool:
-    """Whether each piece names both columns of a rule or neither: it shows the exceptions itself."""
+def _is_always_together(loaded: LoadedTables) -> bool:
+    """Whether each piece names both columns of a rule or neither: in that case it shows the exceptions itself."""
     named = [cross.names for piece in loaded.pieces for cross in piece.crosses if cross.names]
     return all(
         (one.determinant in names) == (one.dependent in names) for one in loaded.near for names in named
@@ -186,15 +189,15 @@ def _known(
     return forms_for(problem, join_cells(groups).pick(np.flatnonzero(is_small))).upper
 
 
-def _known_already(loaded: Loaded, problem: Problem, options: AuditOptions) -> csr_array:
+def _known_already(loaded: LoadedTables, problem: Problem, options: AuditOptions) -> csr_array:
     """Small groups that an earlier file shows by itself, as sums of unknowns."""
     return forms_for(problem, as_cells(loaded.domain, groups_shown_before(loaded, options))).upper
 
 
 def _described(
-    loaded: Loaded, witnesses: Witnesses, problem: Problem, asked: Asked
+    loaded: LoadedTables, witnesses: Witnesses, problem: Problem, asked: GroupSearch
 ) -> tuple[list[TargetCells], TargetBounds]:
-    """Groups that are determined, or may be, as cells of blocks of groups that share nobody."""
+    """Groups that are determined, or may be, as cells of blocks of groups with no people in common."""
     domain, counts = loaded.domain, witnesses.by_cell(problem)[0]
     blocks: list[tuple[IntArray, list[Box]]] = []
     for box in (*asked.found, *asked.undecided):
@@ -218,12 +221,12 @@ def _described(
     return groups, bounds
 
 
-def _open_groups(loaded: Loaded, deadline: float, *, options: AuditOptions, run: Run) -> Small:
+def _open_groups(loaded: LoadedTables, deadline: float, *, options: AuditOptions, run: Run) -> Small:
     """Groups that pieces determine, or may, as far as is found before a deadline."""
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
     nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
-    asked = ask(loaded, problem, witnesses, nothing, options.small, run, deadline)
+    asked = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline)
     described: list[TargetCells] = []
     if asked is not None:
         described, _ = _described(loaded, witnesses, problem, asked)
@@ -233,7 +236,7 @@ def _open_groups(loaded: Loaded, deadline: float, *, options: AuditOptions, run:
     return Small(cells=join_cells(described), floor=exact, ceiling=exact)
 
 
-def _block(loaded: Loaded, assign: IntArray, boxes: list[Box]) -> TargetCells:
+def _block(loaded: LoadedTables, assign: IntArray, boxes: list[Box]) -> TargetCells:
     true = None
     if loaded.truth is not None:
         true = np.bincount(assign[assign >= 0], loaded.truth[assign >= 0], len(boxes)).astype(np.int64)
@@ -260,10 +263,14 @@ def _box_labels(domain: Domain, box: Box) -> dict[str, str]:
 
 
 def _question(
-    loaded: Loaded, options: AuditOptions, groups: list[TargetCells], asked: Asked | None, is_late: bool
-) -> Question:
+    loaded: LoadedTables,
+    options: AuditOptions,
+    groups: list[TargetCells],
+    asked: GroupSearch | None,
+    is_late: bool,
+) -> AuditQuestion:
     names = tuple(attribute.name for attribute in loaded.domain.attributes)
-    return Question(
+    return AuditQuestion(
         cells=sum(len(group.cells) for group in groups),
         groups=None if asked is None else asked.n_asked,
         attributes=names,
@@ -281,8 +288,8 @@ def _question(
     )
 
 
-def _n_distinct(problem: Problem, cells: Cells) -> int:
-    """Different groups of people among cells: tables often share them."""
+def _n_distinct(problem: Problem, cells: AuditCells) -> int:
+    """Number of distinct groups of people among cells; tables often share groups."""
     forms = forms_for(problem, cells).upper
     forms.sort_indices()
     return len({forms.indices[a:b].tobytes() for a, b in pairwise(forms.indptr.tolist())})
@@ -291,25 +298,26 @@ def _n_distinct(problem: Problem, cells: Cells) -> int:
 # Further cells to hide --------------------------------------------------------------------------------------------
 
 
-def _plans(loaded: Loaded, options: AuditOptions, run: Run, deadline: float) -> list[HidingPlan]:
+def _plans(loaded: LoadedTables, options: AuditOptions, run: Run, deadline: float) -> list[HidingPlan]:
     """A pattern for each table whose small cells are hidden; together they protect what the audit asks about."""
     if loaded.truth is None:
         raise InputError(
             "option --hide needs the records; leave it out for an outsider's audit.", option="--hide"
         )
+    loaded = suspected(loaded)
     limit = max(table.below for table in options.tables if table.below is not None)
     asked = options.model_copy(update={"small": min(options.small, limit)})
 
-    def ask(pieces: Sequence[Piece], seconds: float) -> tuple[Small, bool]:
+    def decide_again(pieces: Sequence[Piece], seconds: float) -> tuple[Small, bool]:
         changed = asked.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
         return _given_away(replace(loaded, pieces=tuple(pieces)), changed, run)
 
-    found = hide(loaded, options.tables, options.within, ask, run, deadline)
+    found = hide(loaded, options.tables, options.within, decide_again, run, deadline)
     return [_plan(loaded, number, pattern) for number, pattern in found.items()]
 
 
-def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> tuple[Small, bool]:
-    """Small counts that the pieces give away, or may: this audit's own decision, and whether it asked all it had to."""
+def _given_away(loaded: LoadedTables, options: AuditOptions, run: Run) -> tuple[Small, bool]:
+    """Small counts that the pieces disclose, or may: this audit's own decision, and whether it checked everything it had to."""
     answers = _answers(loaded, options, run, time.monotonic())
     bounds, cells, true = answers.bounds, join_cells(answers.groups), true_counts(answers.groups)
     assert true is not None
@@ -321,7 +329,7 @@ def _given_away(loaded: Loaded, options: AuditOptions, run: Run) -> tuple[Small,
     return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling), answers.question.is_reached
 
 
-def _plan(loaded: Loaded, number: int, found: Pattern) -> HidingPlan:
+def _plan(loaded: LoadedTables, number: int, found: Pattern) -> HidingPlan:
     piece = loaded.pieces[number]
     cells = [
         loaded.domain.labels(margin.cross, int(cell))
@@ -339,15 +347,15 @@ def _plan(loaded: Loaded, number: int, found: Pattern) -> HidingPlan:
     )
 
 
-# What it amounts to -----------------------------------------------------------------------------------------------
+# Verdict ----------------------------------------------------------------------------------------------------------
 
 
-def _small(cells: Cells, bounds: TargetBounds, chosen: IntArray) -> Small:
+def _small(cells: AuditCells, bounds: TargetBounds, chosen: IntArray) -> Small:
     return Small(cells=cells.pick(chosen), floor=bounds.lower[chosen], ceiling=bounds.upper[chosen])
 
 
 def _judged(
-    loaded: Loaded,
+    loaded: LoadedTables,
     groups: list[TargetCells],
     bounds: TargetBounds,
     status: list[str],

@@ -1,35 +1,214 @@
-"""From options to pieces: computed from the records by their description, or read as published and checked."""
+"""From options to tables: computed from the records by their description, or read as published and checked, with what everybody knows.
+
+Everybody knows which columns determine others: a district lies in one region. The records imply it where each label of one column occurs with
+a single label of the other, more often than by chance; a hierarchy of the spec implies it for a column that has its labels. Combinations that are
+ruled out are empty in every table that an outsider considers. Rules with few exceptions are examined too: the exceptions are taken as known and
+subtracted from everything published, and all other people follow the rule."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import lcm, prod
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.cells import Units
-from louver.audit.dependencies import Known, known_dependencies, near_dependencies, possible_cells
-from louver.audit.listed import Listed, ListedShares, read_counts, read_shares
-from louver.audit.marks import HIDDEN, told_by_mark, told_by_rule
-from louver.audit.options import MAX_COUNT, AuditOptions, KnownOptions, TableOptions, TargetOptions
+from louver.audit.cells import UnitCounts
+from louver.audit.counts import Counts
+from louver.audit.kind import Kind
+from louver.audit.options import MAX_COUNT, AuditOptions, AuditTableOptions, KnownOptions, TargetOptions
+from louver.audit.shares import Conditionals
+from louver.data.dependencies import is_function, near_function
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
-from louver.tables.pieces import Cross, Domain, Margin, Piece, Shares, cross_attributes, refined
+from louver.tables.pieces import Cross, Domain, Margin, Piece, refined
 from louver.tables.system import IntArray
 
-__all__ = ["Loaded", "Target", "attribute_names", "crosses_of", "load", "restrict"]
+__all__ = [
+    "KINDS",
+    "Dependency",
+    "LoadedTables",
+    "Target",
+    "attribute_names",
+    "crosses_of",
+    "followers",
+    "known_dependencies",
+    "load",
+    "near_dependencies",
+    "possible_cells",
+    "restrict",
+    "suspected",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dependency:
+    """One column that determines another.
+
+    Attributes
+    ----------
+    determinant, dependent : str
+    codes : int64 (labels,)
+        Code of the dependent label that goes with each label of the determinant; -1 where it cannot be known.
+    share : float
+        Share of the records that follow it.
+    """
+
+    determinant: str
+    dependent: str
+    codes: IntArray
+    share: float = 1.0
+
+
+def known_dependencies(
+    attributes: Sequence[Attribute], histogram: Histogram | None
+) -> tuple[Dependency, ...]:
+    """Every pair of attributes where one determines the other, in their order."""
+    found = []
+    for first, second in permutations(attributes, 2):
+        pairs = None if histogram is None else _pairs(histogram, first.name, second.name)
+        codes = _by_hierarchy(first, second, pairs)
+        if codes is None and pairs is not None and is_function(*pairs):
+            codes = np.full(first.size, -1, dtype=np.int64)
+            codes[pairs[0]] = pairs[1]
+        if codes is not None:
+            found.append(Dependency(determinant=first.name, dependent=second.name, codes=codes))
+    return tuple(found)
+
+
+def near_dependencies(attributes: Sequence[Attribute], histogram: Histogram | None) -> tuple[Dependency, ...]:
+    """Every pair of attributes where one determines a coarser one in nearly all records: readers may take it for a rule."""
+    found: list[Dependency] = []
+    if histogram is None:
+        return ()
+    for first, second in permutations(attributes, 2):
+        near = near_function(*_pairs(histogram, first.name, second.name))
+        if near is not None:
+            codes = np.full(first.size, -1, dtype=np.int64)
+            codes[list(near[0])] = list(near[0].values())
+            found.append(
+                Dependency(determinant=first.name, dependent=second.name, codes=codes, share=near[1])
+            )
+    return tuple(found)
+
+
+def _pairs(histogram: Histogram, first: str, second: str) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of labels that occur in the records, and how many people have each."""
+    both = histogram.marginalise([first, second])
+    has_people = both.counts > 0
+    return both.codes[has_people, 0], both.codes[has_people, 1], both.counts[has_people]
+
+
+def _by_hierarchy(
+    first: Attribute, second: Attribute, pairs: tuple[IntArray, IntArray, IntArray] | None
+) -> IntArray | None:
+    """What a level of the first attribute's hierarchy implies, if its labels are the second's and no record contradicts it."""
+    tree = first.hierarchy
+    if tree is None or second.size < 2:
+        return None
+    for level in range(1, tree.n_levels):
+        above = [tree.ancestor_of(label, level) for label in first.labels]
+        if all(second.has_label(label) for label in above):
+            codes = np.array([second.code_of(label) for label in above], dtype=np.int64)
+            if pairs is None or (codes[pairs[0]] == pairs[1]).all():
+                return codes
+    return None
+
+
+def possible_cells(domain: Domain, known: Sequence[Dependency]) -> NDArray[np.bool_] | None:
+    """Joint cells that the dependencies leave, (n_cells,); None where there are none."""
+    if not known:
+        return None
+    names = [attribute.name for attribute in domain.attributes]
+    is_possible = np.ones(domain.shape, dtype=bool)
+    for one in known:
+        first, second = names.index(one.determinant), names.index(one.dependent)
+        allowed = np.zeros((domain.shape[first], domain.shape[second]), dtype=bool)
+        is_told = one.codes >= 0
+        allowed[domain.classes[first][is_told], domain.classes[second][one.codes[is_told]]] = True
+        allowed[domain.classes[first][~is_told]] = True
+        shape = [1] * len(domain.shape)
+        shape[first], shape[second] = allowed.shape
+        is_possible &= (allowed if first < second else allowed.T).reshape(shape)
+    return is_possible.ravel()
+
+
+def suspected(loaded: LoadedTables) -> LoadedTables:
+    """The tables for readers who take every column that determines a coarser one of another table for a rule, even by chance.
+
+    Such a rule is too uncertain to conclude that a table discloses something, but a pattern of hidden cells that protects
+    only against readers who miss it is no protection.
+    """
+    assert loaded.truth is not None
+    domain = loaded.domain
+    people = loaded.truth.reshape(domain.shape)
+    names = [attribute.name for attribute in domain.attributes]
+    together = [set(cross.by) for piece in loaded.pieces for cross in piece.crosses]
+    is_possible = np.ones(domain.shape, dtype=bool)
+    for first, second in permutations(range(len(names)), 2):
+        if any({names[first], names[second]} <= by for by in together):
+            continue  # the table itself shows which combinations are empty
+        others = tuple(axis for axis in range(len(names)) if axis not in (first, second))
+        occurs = people.sum(axis=others) > 0
+        occurs = occurs if first < second else occurs.T
+        is_used = occurs.any(axis=1)
+        n_codes = int(occurs.any(axis=0).sum())
+        if (occurs.sum(axis=1) > 1).any() or not 2 <= n_codes < is_used.sum():
+            continue
+        allowed = occurs | ~is_used[:, None]
+        shape = [1] * len(names)
+        shape[first], shape[second] = allowed.shape
+        is_possible &= (allowed if first < second else allowed.T).reshape(shape)
+    if is_possible.all():
+        return loaded
+    known = is_possible.ravel() if loaded.is_possible is None else is_possible.ravel() & loaded.is_possible
+    return replace(loaded, is_possible=known)
+
+
+def followers(loaded: LoadedTables) -> LoadedTables | None:
+    """The people who follow the rules, and what the pieces say of them; None where shares are published, which cannot be split."""
+    is_possible = possible_cells(loaded.domain, loaded.near)
+    if is_possible is None or loaded.truth is None or any(piece.shares for piece in loaded.pieces):
+        return None
+    if loaded.is_possible is not None:
+        is_possible &= loaded.is_possible
+    others = np.where(is_possible, 0, loaded.truth)
+    pieces = [
+        replace(
+            piece,
+            margins=tuple(
+                _without(margin, loaded.domain.sums(margin.cross, others)) for margin in piece.margins
+            ),
+        )
+        for piece in loaded.pieces
+    ]
+    return replace(
+        loaded,
+        pieces=tuple(pieces),
+        truth=loaded.truth - others,
+        is_possible=is_possible,
+        near=(),
+        units=None if loaded.units is None else loaded.units.within(is_possible),
+    )
+
+
+def _without(margin: Margin, others: IntArray) -> Margin:
+    upper = np.where(margin.upper >= UNBOUNDED, margin.upper, np.maximum(0, margin.upper - others))
+    return replace(margin, lower=np.maximum(0, margin.lower - others), upper=upper)
+
+
+KINDS: dict[str, Kind] = {"counts": Counts(), "shares": Conditionals()}
+"""The kinds of tables, by `AuditTableOptions.kind`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Cells that are asked about: of a piece, or of a cross of their own."""
+    """Target cells: of a piece, or of a cross of their own."""
 
     name: str
     cross: Cross
@@ -37,7 +216,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Loaded:
+class LoadedTables:
     """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
 
     `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions. `units`
@@ -51,9 +230,9 @@ class Loaded:
     truth: IntArray | None
     is_possible: NDArray[np.bool_] | None
     dependencies: tuple[tuple[str, str], ...] = ()
-    near: tuple[Known, ...] = ()
+    near: tuple[Dependency, ...] = ()
     household: str | None = None
-    units: Units | None = None
+    units: UnitCounts | None = None
 
 
 def attribute_names(options: AuditOptions) -> tuple[str, ...]:
@@ -75,7 +254,7 @@ def load(
     structural_zeros: Sequence[Mapping[str, Sequence[str]]] = (),
     folder: str = "",
     earlier: Sequence[Piece] = (),
-) -> Loaded:
+) -> LoadedTables:
     """Bind the options to the attributes, and to the records where there are any.
 
     Parameters
@@ -114,7 +293,7 @@ def load(
         is_possible = np.ones(domain.n_cells, dtype=bool) if is_possible is None else is_possible
         for zero in zeros:
             is_possible &= domain.assign(zero) < 0
-    return Loaded(
+    return LoadedTables(
         domain=domain,
         pieces=(*pieces, *(_as_read(piece, domain, truth) for piece in earlier)),
         targets=tuple(targets),
@@ -126,7 +305,7 @@ def load(
 
 
 def crosses_of(options: AuditOptions, attributes: Sequence[Attribute]) -> list[Cross]:
-    """What tables, statements and targets speak of."""
+    """What tables, statements and targets refer to."""
     crosses = [_table_cross(table, attributes) for table in options.tables]
     crosses += [_statement_cross(entry, attributes, f"known {n}") for n, entry in enumerate(options.known, 1)]
     return crosses + [_target(entry, attributes, n).cross for n, entry in enumerate(options.targets, 1)]
@@ -135,7 +314,7 @@ def crosses_of(options: AuditOptions, attributes: Sequence[Attribute]) -> list[C
 # Crosses ----------------------------------------------------------------------------------------------------------
 
 
-def _table_cross(table: TableOptions, attributes: Sequence[Attribute]) -> Cross:
+def _table_cross(table: AuditTableOptions, attributes: Sequence[Attribute]) -> Cross:
     return _cross(
         (*table.by, *table.rows, *table.cols), table.where, table.recode, attributes, f'table "{table.name}"'
     )
@@ -191,70 +370,18 @@ def _cross(
 # Pieces -----------------------------------------------------------------------------------------------------------
 
 
-def _piece(table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None, folder: str) -> Piece:
-    if table.file is None and truth is None:
+def _piece(
+    table: AuditTableOptions, cross: Cross, domain: Domain, truth: IntArray | None, folder: str
+) -> Piece:
+    kind = KINDS[table.kind]
+    if table.file is not None:
+        return kind.from_file(table, cross, domain, truth, folder)
+    if truth is None:
         raise InputError(
             f'table "{table.name}" has no file, and there are no records to compute it from; give one of them.',
             option="tables",
         )
-    if table.is_shares:
-        return _shares_piece(table, cross, domain, truth, folder)
-    margins = _margins(table, cross)
-    if table.file is None:
-        return Piece(name=table.name, margins=_counted(table, margins, domain, truth))
-    listed = read_counts(table, cross, margins, domain, folder)
-    return Piece(name=table.name, margins=_checked(table, margins, listed, domain, truth))
-
-
-def _margins(table: TableOptions, cross: Cross) -> list[Cross]:
-    """The cross itself, and with totals every sum over some of its attributes, finest first."""
-    if not table.totals:
-        return [cross]
-    sizes = range(len(cross.by), -1, -1)
-    return [cross.over(by) for size in sizes for by in combinations(cross.by, size)]
-
-
-def _counted(
-    table: TableOptions, crosses: Sequence[Cross], domain: Domain, truth: IntArray | None
-) -> tuple[Margin, ...]:
-    """What a table computed from the records tells: counts, hidden where small or named, or rounded."""
-    assert truth is not None
-    counts = [domain.sums(cross, truth) for cross in crosses]
-    hidden = [_named_cells(table, cross, domain) for cross in crosses]
-    if table.below is not None:
-        hidden = [h | ((c > 0) & (c < table.below)) for h, c in zip(hidden, counts, strict=True)]
-    mark = told_by_mark(table, np.concatenate([c[h] for h, c in zip(hidden, counts, strict=True)]))
-    margins = []
-    for cross, count, is_hidden in zip(crosses, counts, hidden, strict=True):
-        if (is_hidden & ((count < mark[0]) | (count > mark[1]))).any():
-            raise InputError(
-                f'table "{table.name}": mark_range does not hold for every hidden count; widen it or leave it out.',
-                option="mark_range",
-            )
-        lower = upper = printed = count
-        if table.base is not None:
-            printed = _nearest(count, table.base)
-            lower, upper = _around(printed, table.base, is_random=False)
-        if table.below is not None:
-            lower, upper = told_by_rule(lower, upper, table.below)
-        margins.append(_marked(cross, lower, upper, printed, is_hidden, mark))
-    return tuple(margins)
-
-
-def _marked(
-    cross: Cross,
-    lower: IntArray,
-    upper: IntArray,
-    printed: IntArray,
-    is_hidden: NDArray[np.bool_],
-    mark: tuple[int, int],
-) -> Margin:
-    return Margin(
-        cross=cross,
-        lower=np.where(is_hidden, mark[0], lower),
-        upper=np.where(is_hidden, mark[1], upper),
-        printed=np.where(is_hidden, HIDDEN, printed),
-    )
+    return kind.from_records(table, cross, domain, truth)
 
 
 def _as_read(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
@@ -266,59 +393,6 @@ def _as_read(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
     if not all(domain.sums(margin.cross, truth)[b].all() for margin, b in pairs if b.any()):
         return piece
     return replace(piece, margins=tuple(replace(m, lower=np.where(b, 1, m.lower)) for m, b in pairs))
-
-
-def _named_cells(table: TableOptions, cross: Cross, domain: Domain) -> NDArray[np.bool_]:
-    """Cells of this margin that `hide` lists; an entry names a label for each attribute of its margin."""
-    attributes = cross_attributes(cross, domain.attributes)
-    is_hidden = np.zeros(prod(a.size for a in attributes), dtype=bool)
-    for number, entry in enumerate(table.hide, start=1):
-        place = f'table "{table.name}": entry {number} of hide'
-        if not set(entry) <= set(table.by):
-            raise InputError(f"{place} names an attribute that the table has not.", option="hide")
-        if set(entry) != set(table.by) and not table.totals:
-            raise InputError(f"{place} names a total, and the table shows none; set totals.", option="hide")
-        if set(entry) == set(cross.by):
-            cell = 0
-            for attribute in attributes:
-                if not attribute.has_label(entry[attribute.name]):
-                    raise InputError(
-                        f'{place} names a label that "{attribute.name}" has not; check its spelling.',
-                        column=attribute.name,
-                    )
-                cell = cell * attribute.size + attribute.code_of(entry[attribute.name])
-            is_hidden[cell] = True
-    return is_hidden
-
-
-def _checked(
-    table: TableOptions,
-    crosses: Sequence[Cross],
-    listed: Sequence[Listed],
-    domain: Domain,
-    truth: IntArray | None,
-) -> tuple[Margin, ...]:
-    """What a file tells, after a look at the records where they are known."""
-    counts = None if truth is None else [domain.sums(cross, truth) for cross in crosses]
-    hidden = None
-    if counts is not None:
-        hidden = np.concatenate([c[one.is_hidden] for c, one in zip(counts, listed, strict=True)])
-    mark = told_by_mark(table, hidden)
-    margins = []
-    for number, (cross, one) in enumerate(zip(crosses, listed, strict=True)):
-        lower = upper = one.values
-        if table.base is not None:
-            is_odd = ~one.is_hidden & (one.values % table.base != 0)
-            if is_odd.any():
-                raise one.error(is_odd, f"is not a multiple of the base {table.base}")
-            lower, upper = _around(one.values, table.base, is_random=table.rounding == "random")
-        margin = _marked(cross, lower, upper, one.values, one.is_hidden, mark)
-        if counts is not None:
-            is_wrong = (counts[number] < margin.lower) | (counts[number] > margin.upper)
-            if is_wrong.any():
-                raise one.error(is_wrong, "does not agree with the records")
-        margins.append(margin)
-    return tuple(margins)
 
 
 def _known_piece(entry: KnownOptions, cross: Cross, number: int) -> Piece:
@@ -334,110 +408,6 @@ def _known_piece(entry: KnownOptions, cross: Cross, number: int) -> Piece:
             ),
         ),
     )
-
-
-def _nearest(counts: IntArray, base: int) -> IntArray:
-    """Multiples of the base, halves up."""
-    return (2 * counts + base) // (2 * base) * base
-
-
-def _around(printed: IntArray, base: int, *, is_random: bool) -> tuple[IntArray, IntArray]:
-    """Counts that may be printed so: within half a base, halves up; within less than a base where it was random."""
-    below, above = (base - 1, base - 1) if is_random else (base // 2, (base - 1) // 2)
-    return np.maximum(0, printed - below), printed + above
-
-
-# Conditionals -----------------------------------------------------------------------------------------------------
-
-
-def _shares_piece(
-    table: TableOptions, cross: Cross, domain: Domain, truth: IntArray | None, folder: str
-) -> Piece:
-    attributes = cross_attributes(cross, domain.attributes)
-    n_cols = prod(a.size for a in attributes[len(table.rows) :])
-    counts = None if truth is None else domain.sums(cross, truth).reshape(-1, n_cols)
-    is_half_even = table.rounding == "half-even"
-    if table.file is None:
-        assert counts is not None
-        shares = _computed_shares(cross, counts, table.decimals, is_half_even)
-    else:
-        listed = read_shares(table, cross, n_cols, domain, folder)
-        shares = _listed_shares(cross, listed, table.decimals, is_half_even)
-        if counts is not None:
-            _check_shares(listed, shares, _computed_shares(cross, counts, table.decimals, is_half_even))
-    return Piece(name=table.name, margins=_beside(table, cross, counts), shares=(shares,))
-
-
-def _computed_shares(cross: Cross, counts: IntArray, decimals: int | None, is_half_even: bool) -> Shares:
-    totals = counts.sum(axis=1)
-    if decimals is None:
-        divisor = np.maximum(1, np.gcd.reduce(counts, axis=1))
-        printed = counts // divisor[:, None]
-    else:
-        people = np.maximum(1, totals)[:, None]
-        doubled = 2 * counts * 10**decimals + people
-        printed = doubled // (2 * people)
-        if is_half_even:
-            printed -= (doubled % (2 * people) == 0) & (printed % 2 == 1)
-    return Shares(
-        cross=cross,
-        n_cols=counts.shape[1],
-        printed=printed,
-        decimals=decimals,
-        is_half_even=is_half_even,
-        is_empty=totals == 0,
-    )
-
-
-def _listed_shares(cross: Cross, listed: ListedShares, decimals: int | None, is_half_even: bool) -> Shares:
-    rows = []
-    for values in listed.values:
-        unit = lcm(*(value.denominator for value in values)) if decimals is None else 10**decimals
-        rows.append([int(value * unit) for value in values])
-    printed = np.array(rows, dtype=np.int64)
-    return Shares(
-        cross=cross,
-        n_cols=printed.shape[1],
-        printed=printed,
-        decimals=decimals,
-        is_half_even=is_half_even,
-        is_empty=(printed == 0).all(axis=1),
-    )
-
-
-def _check_shares(listed: ListedShares, told: Shares, true: Shares) -> None:
-    """Shares as printed must be those of the records."""
-    wrong = np.flatnonzero((told.printed != true.printed).any(axis=1) | (told.is_empty != true.is_empty))
-    if len(wrong):
-        line = listed.line[int(wrong[0])]
-        place = f"the table row that begins on row {line} of {listed.file}"
-        if not line:
-            place = f"a table row that {listed.file} does not list"
-        raise InputError(
-            f'table "{listed.table}": {place} does not agree with the records; check the file and how it was made.',
-            file=listed.file,
-            row=line or None,
-        )
-
-
-def _beside(table: TableOptions, cross: Cross, counts: IntArray | None) -> tuple[Margin, ...]:
-    """Counts that are published beside conditionals: the number of people, or one of each row."""
-    told = table.counts or ("none" if table.n is None else "total")
-    if told == "none":
-        return ()
-    if told == "rows" and counts is not None and table.n is None:
-        totals = counts.sum(axis=1)
-        return (Margin(cross=cross.over(table.rows), lower=totals, upper=totals),)
-    if counts is None and table.n is None:
-        raise InputError(
-            f'table "{table.name}" has counts that only records could tell; give n, or the row totals as a table.',
-            option="counts",
-        )
-    if counts is not None and table.n is not None and table.n != counts.sum():
-        raise InputError(f'table "{table.name}": n differs from the records; leave it out.', option="n")
-    n = table.n if counts is None else int(counts.sum())
-    total = np.array([n], dtype=np.int64)
-    return (Margin(cross=cross.over(()), lower=total, upper=total),)
 
 
 Labels = Mapping[str, tuple[str, ...]]

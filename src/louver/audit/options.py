@@ -1,7 +1,9 @@
-"""What `louver audit` can be told: pieces, what an outsider knows, targets, and how far to go."""
+"""What `louver audit` accepts: pieces, what an outsider knows, targets, and how far to go."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
@@ -10,9 +12,10 @@ from pydantic_core import PydanticCustomError
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
+from louver.schema.source import CountedSourceKeywords
 from louver.schema.validate import OWN, Options
 
-__all__ = ["MAX_COUNT", "AuditOptions", "KnownOptions", "TableOptions", "TargetOptions"]
+__all__ = ["MAX_COUNT", "AuditKeywords", "AuditOptions", "AuditTableOptions", "KnownOptions", "TargetOptions"]
 
 MAX_DECIMALS = 6
 MAX_COUNT = 2**33
@@ -39,7 +42,7 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class TableOptions(Options):
+class AuditTableOptions(Options):
     """One of `[[audit.tables]]`: a table of counts (`by`) or of row conditionals (`rows` and `cols`)."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -64,19 +67,20 @@ class TableOptions(Options):
     unlisted: Literal["zero", "hidden"] | None = None
 
     @property
-    def is_shares(self) -> bool:
-        return bool(self.rows or self.cols)
+    def kind(self) -> Literal["counts", "shares"]:
+        """Which kind of table it is; see `KINDS`."""
+        return "shares" if self.rows or self.cols else "counts"
 
     @model_validator(mode="after")
-    def _check(self) -> TableOptions:
-        for is_wrong, told in _table_faults(self):
+    def _check(self) -> AuditTableOptions:
+        for is_wrong, content in _table_faults(self):
             if is_wrong:
-                raise PydanticCustomError(OWN, told)
+                raise PydanticCustomError(OWN, content)
         return self
 
 
-def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
-    """Combinations that contradict one another, each with what to do about it."""
+def _table_faults(table: AuditTableOptions) -> list[tuple[bool, Any]]:
+    """Contradictory combinations, each with a remedy."""
     shares_only = [("decimals", table.decimals), ("counts", table.counts), ("n", table.n)]
     counts_only = [
         ("totals", table.totals),
@@ -95,10 +99,13 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
     names = (*table.by, *table.rows, *table.cols)
     faults = [
         (
-            bool(table.by) and table.is_shares,
+            bool(table.by) and table.kind == "shares",
             "has both by (counts) and rows or cols (conditionals); keep one",
         ),
-        (table.is_shares and not (table.rows and table.cols), "needs both rows and cols for conditionals"),
+        (
+            table.kind == "shares" and not (table.rows and table.cols),
+            "needs both rows and cols for conditionals",
+        ),
         (len(set(names)) < len(names), "names an attribute twice; name each once"),
         (
             table.rounding == "random" and table.file is None,
@@ -129,7 +136,7 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
             "is read from a file, so mark says what is hidden; leave out hide",
         ),
     ]
-    if table.is_shares:
+    if table.kind == "shares":
         faults += [(bool(given), f"has {key}, which conditionals do not take") for key, given in counts_only]
     else:
         faults += [
@@ -148,7 +155,7 @@ def _table_faults(table: TableOptions) -> list[tuple[bool, Any]]:
 
 
 class KnownOptions(Options):
-    """One of `[[audit.known]]`: what an outsider knows beforehand about a number of people."""
+    """One of `[[audit.known]]`: what an outsider already knows about a number of people."""
 
     name: str = ""
     where: Filter = Field(default_factory=dict)
@@ -186,13 +193,34 @@ class TargetOptions(Options):
         return self
 
 
+class AuditKeywords(CountedSourceKeywords, total=False):
+    """Keywords of `audit`."""
+
+    tables: Sequence[Mapping[str, Any]]
+    known: Sequence[Mapping[str, Any]]
+    targets: Sequence[Mapping[str, Any]]
+    small: int
+    within: float
+    decide: bool
+    hide: bool
+    registry: str | Path | None
+    person: str | None
+    new_population: bool
+    unit: str | None
+    count_people: bool
+    publish: str | Path | None
+    no_advice: bool
+    seconds: float
+    fail_on: str | None
+
+
 class AuditOptions(VerbOptions):
-    """Everything `louver audit` can be told, but for where the records are."""
+    """Everything `louver audit` takes, except where the records are."""
 
     verb: ClassVar[str] = "audit"
     needs_data: ClassVar[bool] = False
 
-    tables: Annotated[tuple[TableOptions, ...], BeforeValidator(_as_tuple)] = ()
+    tables: Annotated[tuple[AuditTableOptions, ...], BeforeValidator(_as_tuple)] = ()
     known: Annotated[tuple[KnownOptions, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[TargetOptions, ...], BeforeValidator(_as_tuple)] = ()
     small: int = option(5, "Counts below this are small.", metavar="N", group="limits", ge=1, le=MAX_COUNT)
@@ -264,9 +292,9 @@ class AuditOptions(VerbOptions):
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")
 
     def _check_published(self) -> None:
-        """Refuse attributes that are called like the column of numbers of their own table."""
+        """Refuse attributes with the same name as the number column of their own table."""
         for table in self.tables:
-            number = "share" if table.is_shares else "count"
+            number = "share" if table.kind == "shares" else "count"
             if number in (*table.by, *table.rows, *table.cols):
                 raise InputError(
                     f'table "{table.name}" has an attribute "{number}", as the column of its numbers is called in the release; rename it.',

@@ -1,4 +1,4 @@
-"""Pieces as entries of the register, and back: what an entry says does not depend on the records.
+"""Convert pieces to register entries and back; the content of an entry does not depend on the records.
 
 An entry describes tables and files of records. In a file a reader can count whatever its columns allow: classes crossed with
 columns that are published unchanged. A class stands for labels of quasi-identifiers that its records may have. So the people with
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> told.Plain:
-    """All that pieces tell, as plain values."""
+    """Everything the pieces state, as plain values."""
     return {"tables": [_told(piece, attributes) for piece in pieces]}
 
 
@@ -76,7 +76,7 @@ def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
 
 
 def earlier_names(entries: Sequence[Entry], named: Sequence[str] = ()) -> list[str]:
-    """Attributes that earlier tables speak of, and those of earlier files that these, or new tables (`named`), speak of, too."""
+    """Attributes used by earlier tables, and those of earlier files that these or new tables (`named`) also use."""
     crosses = [
         part
         for entry in entries
@@ -97,7 +97,7 @@ def n_published(entries: Sequence[Entry]) -> int:
 
 
 def check_columns(entries: Sequence[Entry], named: Sequence[str], columns: Sequence[str]) -> None:
-    """Refuse records without a column that an earlier table speaks of, and tables of a column that an earlier file does not describe."""
+    """Reject records that lack a column used by an earlier table, and tables of a column that an earlier file does not describe."""
     for entry in entries:
         for file in _files(entry):
             check_described(file, _dated(file["name"], entry), named)
@@ -119,7 +119,7 @@ def from_entries(
     Parameters
     ----------
     crosses : sequence of Cross
-        What is asked now: a file is counted by that, and by what earlier tables speak of.
+        The current request: a file is counted by these, and by the attributes that earlier tables use.
     """
     tables = [
         _table(table, _dated(table["name"], entry), attributes)
@@ -199,7 +199,7 @@ def _upper(values: Sequence[int | None]) -> IntArray:
 
 
 MOST_COMPARED = 4096
-"""Classes up to which the most people of each are worked out; above it they have no upper bound."""
+"""Number of classes up to which an upper bound on the people in each is derived; beyond it there is none."""
 MOST_CELLS = 1 << 20
 """Classes times cells of the columns that are published as they are."""
 
@@ -207,7 +207,7 @@ Bools = NDArray[np.bool_]
 
 
 def file_columns(file: Mapping[str, Any], named: Sequence[str]) -> list[str]:
-    """Columns of a file that an audit needs: those that are published coarser, and the others as far as somebody names them."""
+    """Columns of a file that an audit needs: those that are published coarsened, and any others that are named."""
     return [*file["quasi"], *file["where"], *(name for name in file["columns"] if name in named)]
 
 
@@ -230,12 +230,12 @@ def file_piece(
     others: Sequence[Cross],
     coarse: Sequence[Cross],
 ) -> Piece:
-    """All that a file tells about the cells of the other pieces.
+    """Everything a file reveals about the cells of the other pieces.
 
     Parameters
     ----------
     others : sequence of Cross
-        What tables speak of.
+        Crosses that tables refer to.
     coarse : sequence of Cross
         Columns that files publish coarser than they are.
     """
@@ -256,7 +256,7 @@ def _distinct(crosses: Sequence[Cross | None]) -> list[Cross | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Column:
-    """A column of the file over the labels of an attribute.
+    """A column of the file in terms of the labels of an attribute.
 
     Attributes
     ----------
@@ -265,7 +265,7 @@ class _Column:
     is_known : bool (values,)
         False where the labels are not known; `may_be` then has all of them.
     of_row : int64 (rows,)
-        Published value of each different record.
+        Published value of each distinct record.
     """
 
     attribute: Attribute
@@ -353,7 +353,7 @@ class _File:
         return Margin(cross=cross, lower=counts, upper=counts + self.n_left_out)
 
     def restricted(self, cross: Cross) -> Cross | None:
-        """A cross as far as the file has its columns, among the records that the file is about; None where it has none of them."""
+        """A cross restricted to the columns of the file and the records it covers; None if it has none of the columns."""
         by = tuple(name for name in cross.by if name in self.columns)
         where = {name: labels for name, labels in cross.where.items() if name in self.columns}
         if not by and not where:
@@ -368,7 +368,7 @@ class _File:
         return Cross(by=by, where=where, recodes=recodes)
 
     def bounded(self, cross: Cross) -> Margin:
-        """The least and the most people of each cell, as the file shows them."""
+        """Lower and upper bounds on the people in each cell, as shown by the file."""
         sizes = [recoded(self.columns[name].attribute, cross)[0].size for name in cross.by]
         lower, upper = np.zeros(sizes, np.int64), np.zeros(sizes, np.int64)
         filtered = [name for name in cross.where if name in self.columns]
@@ -392,7 +392,7 @@ class _File:
         return Margin(cross=cross, lower=lower.ravel(), upper=upper.ravel() + self.n_left_out)
 
     def _cells(self, cross: Cross) -> tuple[list[int], IntArray]:
-        """Sizes of the columns published as they are, and the cell of each different record."""
+        """Sizes of the columns published as they are, and the cell of each distinct record."""
         sizes: list[int] = []
         cell_of = np.zeros(len(self.counts), np.int64)
         for name in cross.by:
@@ -403,7 +403,7 @@ class _File:
         return sizes, cell_of
 
     def _near(self, classes: IntArray) -> Bools:
-        """Whether somebody may fit both of two classes."""
+        """Whether a person could fit both of two classes."""
         near = np.ones((len(classes), len(classes)), np.bool_)
         for column, published in zip(self.quasi.values(), classes.T, strict=True):
             overlap = (column.may_be.astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
@@ -411,7 +411,7 @@ class _File:
         return near
 
     def _labels(self, published: IntArray) -> dict[str, tuple[str, ...]] | None:
-        """Labels of a class, without columns in which it has all; None where they are not known."""
+        """Labels of a class, omitting columns in which it covers every label; None where they are not known."""
         found = {}
         for (name, column), value in zip(self.quasi.items(), published.tolist(), strict=True):
             if not column.is_known[value]:
@@ -448,7 +448,7 @@ def _column(
     among: Sequence[str] | None,
     place: str,
 ) -> _Column:
-    """A column of the file; `among` are the labels of the records that it is about."""
+    """A column of the file; `among` holds the labels of the records that the file covers."""
     everybody = np.zeros(attribute.size, np.bool_)
     everybody[:] = True
     if among is not None:
@@ -479,7 +479,7 @@ def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> li
 
 
 def _merged(attribute: Attribute, others: Sequence[Cross]) -> Recode | None:
-    """Labels that no other piece tells apart, as one: who has which of them tells nothing about the other pieces."""
+    """Merge labels that no other piece distinguishes: who has which of them says nothing about the other pieces."""
     domain = refined([attribute], others)
     (classes,) = domain.classes
     if domain.n_cells == attribute.size:

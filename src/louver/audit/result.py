@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from louver._html import html_table
 from louver._verdict import Level, Verdict
 from louver._words import counted
-from louver.audit.verdict import Question, verdict
+from louver.audit.verdict import AuditQuestion, judge_answers
 from louver.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["Advice", "AuditedCell", "HidingPlan", "JointAudit", "Summary"]
+__all__ = ["Advice", "AuditSummary", "AuditedCell", "HidingPlan", "JointAudit"]
 
 SHOWN_ROWS = 12
 SHOWN_CELLS = 6
@@ -40,13 +40,13 @@ class AuditedCell:
     where : dict
         Labels that the filter of its table lets through.
     lower, upper : int
-        Every table that agrees with the pieces has the cell in between; `upper` is None where nothing bounds it.
+        Every table that agrees with the pieces has the cell between these; `upper` is None where nothing bounds it.
     certified : bool
         Whether tables that agree with the pieces attain both bounds.
     status : str
         `exact`, `zero`, `within` (p %), `small` (surely below the limit), `certain` (surely somebody), or `open`.
     because : tuple of str or None
-        A smallest set of pieces that gives the cell away; None where it is not given away, or was not looked for.
+        A smallest set of pieces that discloses the cell; None where it is not disclosed, or was not looked for.
     is_smallest : bool
         Whether it is proved that no fewer pieces do.
     words : str or None
@@ -54,7 +54,7 @@ class AuditedCell:
     true_count : int or None
         What the records say; confidential.
     is_undecided : bool
-        Whether it was not found out if the count, which must not be, is given away.
+        Whether it was not found out if the count, which must not be, is disclosed.
     units : int or None
         Different units that its people belong to, where units are known; confidential.
     """
@@ -74,7 +74,7 @@ class AuditedCell:
     units: int | None = None
 
     def is_small(self, limit: int) -> bool:
-        """Whether the count is one of somebody, and of fewer than so many people, or units where they are known."""
+        """Whether the count is above zero and below `limit`, in people, or in units where they are known."""
         return self.lower > 0 and (self.lower if self.units is None else self.units) < limit
 
     @property
@@ -83,13 +83,13 @@ class AuditedCell:
 
     @property
     def named(self) -> str:
-        """Its labels, after those of the filter, with what they are labels of."""
+        """Its labels with their attributes, after those of the filter."""
         return ", ".join(f"{name}={label}" for name, label in (self.where | self.cell).items()) or "everybody"
 
     @property
     def range(self) -> str:
-        told = f"{self.lower:,}" if self.is_exact else f"{self.lower:,} to {self.upper:,}"
-        return told if self.units is None else f"{told} of {counted(self.units, 'unit')}"
+        text = f"{self.lower:,}" if self.is_exact else f"{self.lower:,} to {self.upper:,}"
+        return text if self.units is None else f"{text} of {counted(self.units, 'unit')}"
 
     @property
     def reason(self) -> str:
@@ -110,11 +110,11 @@ class AuditedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
     `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those of which it
-    was not found out; `groups` the small groups that were asked about, None where only targets were.
+    was not determined; `groups` the small groups that were asked about, None where only targets were.
     """
 
     targets: int
@@ -150,7 +150,7 @@ class Advice:
 
     @property
     def words(self) -> str:
-        """All of it is needed together: "without: a, and with: b without sex"; empty where there is no advice."""
+        """All of it is needed together: "without: a, and with: b without sex"; empty if there is no advice."""
         out = f"without: {', '.join(self.leave_out)}" if self.leave_out else ""
         coarser = ", ".join(f"{table} {how}" for table, how in self.coarsen)
         return ", and ".join(part for part in (out, f"with: {coarser}" if coarser else "") if part)
@@ -166,7 +166,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HidingPlan:
-    """Cells of one table to hide in addition to those that it hides.
+    """Cells of one table to hide in addition to those already hidden.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class HidingPlan:
     by_mark : int
         Small cells that are protected only while readers cannot tell small cells from others with the same mark.
     is_safe : bool
-        Whether no small cell can be worked out then, audited.
+        Whether no small cell can be derived then, audited.
     is_possible : bool
         False where it is proved that no choice of cells protects all small ones.
     is_least : bool
@@ -194,19 +194,19 @@ class HidingPlan:
     is_least: bool
 
     @property
-    def told(self) -> str:
-        """What it amounts to, as a clause."""
+    def words(self) -> str:
+        """Summary of the plan, as a clause."""
         if not self.is_possible:
             return "no choice of cells protects all small ones beside the other tables"
         if not self.is_safe:
             return "no choice of cells was found that is shown to protect all small ones"
         how = "no fewer would do" if self.is_least else "the fewest found"
-        told = (
+        text = (
             f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"
         )
         if self.by_mark:
-            told += f"; {self.by_mark:,} of the small ones only if nothing tells them from other hidden cells"
-        return told
+            text += f"; {self.by_mark:,} of the small ones only if nothing tells them from other hidden cells"
+        return text
 
     @property
     def listed(self) -> list[str]:
@@ -231,13 +231,13 @@ class HidingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JointAudit:
-    """What several published tables give away together. It stays inside: it holds true counts.
+    """What several published tables disclose together. It must stay internal: it holds true counts.
 
     Attributes
     ----------
     tables : tuple of str
         Names of the pieces.
-    summary : Summary
+    summary : AuditSummary
     cells : tuple of AuditedCell
     advice : Advice or None
     hide : tuple of HidingPlan
@@ -251,25 +251,25 @@ class JointAudit:
     earlier : int
         Tables that the register says were published before; they are the last of `tables`.
     published : str or None
-        Folder that the tables were written to; None where they were not, because cells are given away or nobody asked.
+        Folder that the tables were written to; None where they were not, because cells are disclosed or nobody asked.
     remark : str or None
         What to know where the register says nothing of these records.
     is_apart_by_word : bool
         Whether only the steward's word says that earlier publications are about other people (`new_population`).
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
-    question : Question
+    question : AuditQuestion
         What was asked, and how far it was answered.
     """
 
     tables: tuple[str, ...]
-    summary: Summary
+    summary: AuditSummary
     cells: tuple[AuditedCell, ...]
     advice: Advice | None
     small: int
     within: float
     has_records: bool
-    question: Question
+    question: AuditQuestion
     fail_on: str | None = None
     hide: tuple[HidingPlan, ...] = ()
     earlier: int = 0
@@ -279,12 +279,12 @@ class JointAudit:
 
     @property
     def verdict(self) -> Verdict:
-        """What anybody learns, whether to publish, and what was not asked."""
+        """What readers learn, whether to publish, and what was not examined."""
         return self._judged(self.remark if self.is_apart_by_word else None)
 
     def _judged(self, overlap: str | None) -> Verdict:
         s = self.summary
-        return verdict(
+        return judge_answers(
             self.question,
             small=self.small,
             within=self.within,
@@ -297,36 +297,38 @@ class JointAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found that `fail_on` names, and everything that was asked was answered."""
+        """Whether nothing named by `fail_on` was found, and every question asked was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
         is_open = s.undecided > 0 or not self.question.is_reached or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
-        """Cells that are given away: small and exact, or too close."""
+        """Cells that are disclosed: small and exact, or too close."""
         for cell in self.cells:
             if (cell.status == "exact" and cell.is_small(self.small)) or cell.status == "within":
                 yield cell
 
     def undecided(self) -> Iterator[AuditedCell]:
-        """Cells of which it is not known whether they are given away."""
+        """Cells for which it is not known whether they are disclosed."""
         return (cell for cell in self.cells if cell.is_undecided)
 
     @property
     def refusal(self) -> str | None:
-        """Why the tables must not be published, by the first reason; None where nothing speaks against it."""
+        """The first reason why the tables must not be published; None if nothing speaks against it."""
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
-        told = self._judged(None)  # whoever says that these are other people answers for it
-        if told.level is Level.OK:
+        verdict = self._judged(
+            None
+        )  # a steward who states that these are other people takes responsibility for it
+        if verdict.level is Level.OK:
             return None
         question = self.question
         if question.household is None or question.counts_people:
-            return str(told)
+            return str(verdict)
         by_people = replace(self, question=replace(question, counts_people=True))
-        return f"{told}{COUNT_PEOPLE}" if by_people.refusal is None else str(told)
+        return f"{verdict}{COUNT_PEOPLE}" if by_people.refusal is None else str(verdict)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -364,7 +366,7 @@ class JointAudit:
         return pyarrow.Table.from_pylist(lines)
 
     def plot(self) -> Figure:
-        """Pieces against the cells they give away."""
+        """Pieces against the cells they disclose."""
         from louver.audit.plot import plot_audit
 
         return plot_audit(self)
@@ -392,7 +394,7 @@ class JointAudit:
         if self.advice is not None and self.advice.words:
             lines.append(f"  safe {self.advice.words}")
         for plan in self.hide:
-            lines += [f"  hide in {plan.table}: {plan.told}", *(f"    {cell}" for cell in plan.listed)]
+            lines += [f"  hide in {plan.table}: {plan.words}", *(f"    {cell}" for cell in plan.listed)]
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:

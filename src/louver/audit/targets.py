@@ -1,4 +1,4 @@
-"""The cells an audit asks about, their bounds, and what each amounts to."""
+"""The cells that an audit examines, their bounds, and the finding for each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.cells import Cells, forms_for, known_already, window
-from louver.audit.load import Loaded
+from louver.audit.cells import AuditCells, forms_for, known_already, window
+from louver.audit.load import LoadedTables
 from louver.audit.options import AuditOptions
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
@@ -26,14 +26,14 @@ __all__ = []
 
 
 MAX_JOINT = 200_000
-"""Cells of the finest cross up to which they are audited unless targets are named; beyond, only the small ones of tables that are published."""
+"""Largest finest cross audited in full unless targets are named; beyond this, only small cells of published tables are audited."""
 
 
 JOINT, GROUPS = "all attributes", "groups"
 
 
 SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.6, 0.95, 0.85
-"""Parts of the time after which bounds, groups, and reasons where there is something to explain, are no longer worked on."""
+"""Shares of the time after which work stops on bounds, on groups, and on reasons (if there is anything to explain)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,15 +59,15 @@ class TargetCells:
 
     @property
     def sizes(self) -> IntArray | None:
-        """How many each cell counts for: units where they are known, people otherwise."""
+        """Size of each cell: number of units where they are known, otherwise of people."""
         return self.true if self.units is None else self.units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetBounds:
-    """Bounds of all targets; in a decision, of those that are confined.
+    """Bounds of all targets; when only deciding, of the confined ones.
 
-    `is_undecided` where it was not found out whether a count that must not be given away is.
+    `is_undecided` where it is unknown whether a count that must not be disclosed is.
     """
 
     lower: IntArray
@@ -76,8 +76,8 @@ class TargetBounds:
     is_undecided: NDArray[np.bool_]
 
     @classmethod
-    def told(cls, lower: IntArray, upper: IntArray) -> TargetBounds:
-        """As a table tells them."""
+    def from_published(cls, lower: IntArray, upper: IntArray) -> TargetBounds:
+        """The counts as a table states them."""
         nowhere = np.zeros(len(lower), dtype=bool)
         return cls(lower=lower, upper=upper, certified=nowhere, is_undecided=nowhere)
 
@@ -92,7 +92,7 @@ class TargetBounds:
     def decided(
         self, chosen: IntArray, verdict: NDArray[np.int8], floor: IntArray, ceiling: IntArray
     ) -> TargetBounds:
-        """After a look at some that were undecided: 1 confined to [floor, ceiling], 0 not, -1 still not known."""
+        """The bounds after checking some undecided targets: 1 confined to [floor, ceiling], 0 not, -1 still unknown."""
         lower, upper, is_undecided = self.lower.copy(), self.upper.copy(), self.is_undecided.copy()
         is_in = verdict == 1
         lower[chosen[is_in]] = np.maximum(lower[chosen[is_in]], floor[is_in])
@@ -101,7 +101,7 @@ class TargetBounds:
         return replace(self, lower=lower, upper=upper, is_undecided=is_undecided)
 
 
-def choose_targets(loaded: Loaded, options: AuditOptions) -> list[TargetCells]:
+def choose_targets(loaded: LoadedTables, options: AuditOptions) -> list[TargetCells]:
     """The named targets, or every cell of all tables, earlier ones too, and of the finest cross; both where tables are published."""
     groups = [
         _group(loaded, target.name, target.cross, options.small if target.only_small else None)
@@ -129,8 +129,8 @@ def choose_targets(loaded: Loaded, options: AuditOptions) -> list[TargetCells]:
     return groups
 
 
-def join_cells(groups: list[TargetCells]) -> Cells:
-    return Cells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
+def join_cells(groups: list[TargetCells]) -> AuditCells:
+    return AuditCells(assigns=tuple(g.assign for g in groups), cells=tuple(g.cells for g in groups))
 
 
 def true_counts(groups: list[TargetCells]) -> IntArray | None:
@@ -140,12 +140,12 @@ def true_counts(groups: list[TargetCells]) -> IntArray | None:
 
 
 def group_sizes(groups: list[TargetCells]) -> IntArray | None:
-    """How many all cells count for; None where the records are not known."""
+    """How many each cell counts for, over all cells; None where the records are not known."""
     sizes = [group.sizes for group in groups if group.sizes is not None]
     return np.concatenate(sizes) if len(sizes) == len(groups) else None
 
 
-def count_members(loaded: Loaded, assign: IntArray, n_groups: int) -> IntArray:
+def count_members(loaded: LoadedTables, assign: IntArray, n_groups: int) -> IntArray:
     """Units of groups of joint cells, or people where no units are known."""
     if loaded.units is not None:
         return loaded.units.count(assign, n_groups)
@@ -153,10 +153,10 @@ def count_members(loaded: Loaded, assign: IntArray, n_groups: int) -> IntArray:
     return np.bincount(assign[assign >= 0], loaded.truth[assign >= 0], n_groups).astype(np.int64)
 
 
-def _left_open(loaded: Loaded, piece: Piece, options: AuditOptions) -> Iterator[TargetCells]:
-    """Cells of an earlier table that it did not tell itself, and that may be small: what is new may give them away."""
+def _left_open(loaded: LoadedTables, piece: Piece, options: AuditOptions) -> Iterator[TargetCells]:
+    """Cells of an earlier table that it did not itself reveal and that may be small: new tables may give them away."""
     for margin in piece.margins:
-        own = TargetBounds.told(margin.lower, margin.upper)
+        own = TargetBounds.from_published(margin.lower, margin.upper)
         is_told = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
         is_few = own.lower < options.small
         if loaded.units is not None:
@@ -178,7 +178,7 @@ def _distinct(crosses: tuple[Cross, ...]) -> list[Cross]:
     return kept
 
 
-def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> TargetCells:
+def _group(loaded: LoadedTables, name: str, cross: Cross, only_below: int | None) -> TargetCells:
     domain = loaded.domain
     assign = domain.assign(cross)
     cells = np.unique(assign[assign >= 0])
@@ -201,13 +201,13 @@ def _group(loaded: Loaded, name: str, cross: Cross, only_below: int | None) -> T
 
 
 def _is_small(group: TargetCells, below: int) -> NDArray[np.bool_]:
-    """Cells with somebody and not many; none where the records are not known."""
+    """Nonempty cells with few people; none where the records are not known."""
     if group.sizes is None:
         return np.zeros(len(group.cells), dtype=bool)
     return np.asarray((group.sizes > 0) & (group.sizes < below))
 
 
-def _joint(loaded: Loaded) -> TargetCells:
+def _joint(loaded: LoadedTables) -> TargetCells:
     cells = np.arange(loaded.domain.n_cells, dtype=np.int64)
     return TargetCells(
         name=JOINT,
@@ -234,14 +234,14 @@ class TargetSearch:
 
     problem: Problem
     witnesses: Witnesses
-    cells: Cells
+    cells: AuditCells
     true: IntArray | None
     sizes: IntArray | None
     options: AuditOptions
     run: Run
 
     def answered(self, started: float) -> TargetBounds:
-        """Bounds of the cells, or only whether they are given away; what stays open is looked at again while there is time."""
+        """Bounds of the cells, or only whether they are disclosed; undecided cells are retried while time remains."""
         bounds = self._decided() if self.options.decide else self._bounded()
         chosen = np.flatnonzero(bounds.is_undecided)
         if not len(chosen) or self.true is None:
@@ -267,7 +267,7 @@ class TargetSearch:
         )
 
     def _decided(self) -> TargetBounds:
-        """Only whether cells are given away; bounds of the others stay open."""
+        """Only whether cells are disclosed; bounds of the others stay open."""
         true, options = self.true, self.options
         if true is None:
             raise InputError(
@@ -287,17 +287,17 @@ class TargetSearch:
             is_confined = verdict == 1
             lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
             certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
-            # Large counts may be known exactly, not nearly.
+            # Large counts may be disclosed exactly but not approximately.
             chosen = chosen[is_confined & ~is_small[chosen]]
         return TargetBounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
 
     def _is_wanted(self, true: IntArray) -> NDArray[np.bool_]:
-        """Counts that must not be given away."""
+        """Counts that must not be disclosed."""
         is_small = (true if self.sizes is None else self.sizes) < self.options.small
         return np.asarray((true > 0) & (is_small | (self.options.within > 0)))
 
 
-def groups_shown_before(loaded: Loaded, options: AuditOptions) -> list[IntArray]:
+def groups_shown_before(loaded: LoadedTables, options: AuditOptions) -> list[IntArray]:
     return known_already(loaded.domain, loaded.pieces, options.small, loaded.units)
 
 
@@ -320,7 +320,7 @@ def classify(bounds: TargetBounds, true: IntArray | None, options: AuditOptions)
 
 
 def _is_within(lower: IntArray, upper: IntArray, true: IntArray | None, within: float) -> NDArray[np.bool_]:
-    """Whether an interval lies within so many percent of the true count; of some count where it is not known."""
+    """Whether an interval lies within this percentage of the true count, or of some count if the true one is not known."""
     if true is not None:
         floor, ceiling = window(true, within)
         return (true > 0) & (lower >= floor) & (upper <= ceiling)
@@ -345,5 +345,5 @@ def is_disclosed(
 
 
 def is_small_count(bounds: TargetBounds, sizes: IntArray | None, options: AuditOptions) -> NDArray[np.bool_]:
-    """Whether a count, if it is exact, is one of few: of units where they are known."""
+    """Whether a count, if it is exact, is small; the number of units decides where it is known."""
     return np.asarray((bounds.lower > 0) & ((bounds.lower if sizes is None else sizes) < options.small))

@@ -1,4 +1,4 @@
-"""What an audit asked, and what the answers amount to."""
+"""What an audit examined, and the conclusion from its answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from louver._verdict import Level, Verdict
 from louver._words import counted
 
-__all__ = ["Question", "verdict"]
+__all__ = ["AuditQuestion", "judge_answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What was asked, and how far it was answered.
+class AuditQuestion:
+    """What was examined, and how much of it was answered.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Question:
         Cells of tables and targets that were bounded or decided.
     groups : int or None
         Groups of fewer than `small` people that were asked about; None where only named targets were, or where no table is
-        known to count from.
+        known to start from.
     attributes : tuple of str
         What groups are described by.
     most : int
@@ -69,12 +69,12 @@ class Question:
 
     @property
     def is_reached(self) -> bool:
-        """Whether all was answered that had to be."""
+        """Whether everything that had to be answered was."""
         return self.has_targets or (self.groups is not None and self.is_whole)
 
     @property
     def is_safe_if_followed(self) -> bool:
-        """Whether readers learn no small count who take near dependencies for rules."""
+        """Whether readers who take near dependencies for rules learn no small count."""
         return not self.near or self.near_small == 0
 
     @property
@@ -101,17 +101,17 @@ class Question:
 
     def asked(self, small: int) -> list[str]:
         """In sentences."""
-        told = [f"{counted(self.cells, 'cell')} of tables and targets."]
+        sentences = [f"{counted(self.cells, 'cell')} of tables and targets."]
         if self.groups is not None:
-            told.append(f"Every group of {self.few(small)} that {self.described}: {self._looked_at()}.")
-        return told + self.assumed()
+            sentences.append(f"Every group of {self.few(small)} that {self.described}: {self._looked_at()}.")
+        return sentences + self.assumed()
 
     def _looked_at(self) -> str:
         looked = counted(self.groups or 0, "group")
         return looked if self.unit is None else f"{looked} that may have so few"
 
     def assumed(self) -> list[str]:
-        """What everybody is taken to know beforehand, in sentences."""
+        """What everyone is assumed to know beforehand, in sentences."""
         return [
             f'Everybody is assumed to know which "{second}" belongs to each "{first}".'
             for first, second in self.dependencies
@@ -119,38 +119,38 @@ class Question:
 
     def not_asked(self) -> list[str]:
         """In sentences."""
-        told = []
+        sentences = []
         if self.groups is None:
             why = (
                 "only the named targets were"
                 if self.has_targets
                 else "no table that agrees with all was found"
             )
-            told.append(f"Groups beyond these cells were not asked about: {why}.")
+            sentences.append(f"Groups beyond these cells were not asked about: {why}.")
         if self.groups is not None and self.most < len(self.attributes):
-            told.append(
+            sentences.append(
                 f"Groups that take more than {counted(self.most, 'attribute')} to describe are too many to be asked about."
             )
         if self.groups is not None and self.within:
-            told.append(
+            sentences.append(
                 f"Within {self.within:g} % only cells of tables and targets were asked about, not all groups."
             )
         if self.some_sets:
             names = " and ".join(f'"{name}"' for name in self.some_sets)
-            told.append(
+            sentences.append(
                 f"Of {names}, groups were formed by single labels, pairs, categories, filters and what these leave of one "
                 "another, not by every set of labels."
             )
         if self.household is not None:
-            told.append(
+            sentences.append(
                 f'Groups were counted by people, not by households (column "{self.household}"): one that a single household makes up '
                 "passes for large where the household is."
             )
-        return told
+        return sentences
 
 
-def verdict(
-    question: Question,
+def judge_answers(
+    question: AuditQuestion,
     *,
     small: int,
     within: float,
@@ -160,9 +160,9 @@ def verdict(
     has_advice: bool,
     overlap: str | None = None,
 ) -> Verdict:
-    """What findings amount to: safe only where the whole question was asked and answered.
+    """The conclusion from the findings: safe only if the whole question was asked and answered.
 
-    `overlap` tells of people whom earlier publications that were not audited may be about, too.
+    `overlap` describes people whom earlier, unaudited publications may also be about.
     """
     not_asked = tuple(question.not_asked())
     found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
@@ -174,44 +174,52 @@ def verdict(
         return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
     if n_undecided or not question.is_reached:
         many = counted(n_undecided, "small count") if n_undecided else "a small count"
-        told = f"It was not found out whether {many} can be worked out."
-        return Verdict(Level.CARE, _remedy(question), (told, *not_asked))
+        reason = f"It was not found out whether {many} can be worked out."
+        return Verdict(Level.CARE, _remedy(question), (reason, *not_asked))
     if not question.is_safe_if_followed:
         sentence = "Correct the records that do not follow, or publish by only one of the two columns."
         return Verdict(Level.CARE, sentence, (*_near(question), *not_asked))
     if question.groups is None:
-        told = f"No small count is given away among the {counted(question.cells, 'cell')} of the targets."
+        reason = f"No small count is given away among the {counted(question.cells, 'cell')} of the targets."
         return Verdict(
-            Level.CARE, "Leave out the targets to ask about all groups of people.", (told, *not_asked)
+            Level.CARE, "Leave out the targets to ask about all groups of people.", (reason, *not_asked)
         )
-    told = f"No group of {question.few(small)} that {question.described} is determined: {_refuted(question)}."
+    reason = (
+        f"No group of {question.few(small)} that {question.described} is determined: {_refuted(question)}."
+    )
     if question.household is not None and not question.counts_people:
         sentence = (
             "No small count of people is given away; look at groups of few households before you publish."
         )
-        return Verdict(Level.CARE, sentence, (told, *not_asked))
+        return Verdict(Level.CARE, sentence, (reason, *not_asked))
     if overlap is not None:
         sentence = "No small count is given away by these tables; look at what they tell together with the earlier ones."
-        return Verdict(Level.CARE, sentence, (told, overlap[0].upper() + overlap[1:], *not_asked))
-    return Verdict(Level.OK, "No small count is given away, alone or together.", (told, *not_asked))
+        return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_asked))
+    return Verdict(Level.OK, "No small count is given away, alone or together.", (reason, *not_asked))
 
 
-def _near(question: Question) -> list[str]:
-    """Near dependencies, and what they give away, in sentences."""
-    told = [
+def _near(question: AuditQuestion) -> list[str]:
+    """Near dependencies, and what they disclose, in sentences."""
+    sentences = [
         f'"{first}" nearly determines "{second}" ({_percent(share)} of the records follow).'
         for first, second, share in question.near
     ]
     if question.near_small is None:
-        return [*told, "It was not found out whether a reader who assumes it can work out small counts."]
-    return [*told, f"A reader who assumes it can work out {counted(question.near_small, 'small count')}."]
+        return [
+            *sentences,
+            "It was not found out whether a reader who assumes it can work out small counts.",
+        ]
+    return [
+        *sentences,
+        f"A reader who assumes it can work out {counted(question.near_small, 'small count')}.",
+    ]
 
 
 def _percent(share: float) -> str:
     return "over 99.9 %" if share > 0.999 else f"{math.floor(1000 * share) / 10:g} %"
 
 
-def _remedy(question: Question) -> str:
+def _remedy(question: AuditQuestion) -> str:
     if question.is_late:
         return "Give it more seconds before you publish."
     if question.groups is not None and question.most < len(question.attributes):
@@ -219,7 +227,7 @@ def _remedy(question: Question) -> str:
     return "The search ended without an answer, and more time will not help; publish fewer or coarser tables."
 
 
-def _refuted(question: Question) -> str:
+def _refuted(question: AuditQuestion) -> str:
     n_groups = question.groups
     if not n_groups:
         return "there is none"

@@ -2,37 +2,39 @@
 
 Wright & Smucker (2014), and past it: rounded conditionals and a search for safe redesigns.
 
-`louver.bounds(...)` audits one arrangement; `louver.bounds.compare` a list of them; `louver.bounds.suggest`
-looks for better ones.
+`louver.bounds(...)` audits one table, `louver.bounds.compare` ranks several arrangements of it, `louver.bounds.suggest` searches
+for safer ones, and `louver.bounds.publish` audits a table together with earlier releases and publishes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from louver._callable import make_callable
-from louver.bounds.answer import BoundsAnswer
+from louver.bounds.answer import BoundsAnswer, TablePublication, publish_table
 from louver.bounds.check import audit_table
 from louver.bounds.check import compare as compare_arrangements
+from louver.bounds.disclosure import BoundsSummary
 from louver.bounds.knowledge import Statement
-from louver.bounds.load import Loaded, count, load, read_rules
-from louver.bounds.options import BoundsOptions, TableKeywords, parse_arrangements, read_arrangements
+from louver.bounds.load import LoadedTable, count, load, read_rules
+from louver.bounds.options import (
+    BoundsOptions,
+    CompareKeywords,
+    OneTableKeywords,
+    PublishKeywords,
+    SuggestKeywords,
+    parse_arrangements,
+    read_arrangements,
+)
 from louver.bounds.problem import Arrangement
-from louver.bounds.publication import publish_table
 from louver.bounds.result import BoundsAudit, Comparison
-from louver.bounds.search import search_redesigns as suggest_redesigns
-from louver.bounds.suggestions import Suggestion, Suggestions
-from louver.bounds.summary import Summary
-from louver.data.kinds import is_named_like_weight
+from louver.bounds.search import Suggestion, Suggestions, search_redesigns
 from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
-from louver.schema.source import SourceOptions
 from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
@@ -45,55 +47,30 @@ __all__ = [
     "BoundsAnswer",
     "BoundsAudit",
     "BoundsOptions",
+    "BoundsSummary",
     "Comparison",
     "Statement",
     "Suggestion",
     "Suggestions",
-    "Summary",
+    "TablePublication",
     "answer",
     "bounds",
     "compare",
+    "publish",
     "suggest",
 ]
 
 
-@door(BoundsOptions)
+@door(BoundsOptions, keywords=OneTableKeywords)
 def bounds(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    weight: str | None = None,
-    wide: Mapping[str, Mapping[str, str]] | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    weight_is_count: bool | None = None,
-    rows: str | Sequence[str] = (),
-    cols: str | Sequence[str] = (),
-    conditionals: bool = False,
-    percent: bool = False,
-    n: int | None = None,
-    row_n: str | None = None,
-    recode: str | Path | Mapping[str, Any] | None = None,
-    given: str | Path | Sequence[Statement | Mapping[str, Any]] | None = None,
-    cells: str | Path | Sequence[Mapping[str, str]] | None = None,
-    decimals: int | None = None,
-    rounding: str = "half-up",
-    small: int = 5,
-    certain: float = 100.0,
-    drop_zero_rows: bool = False,
-    merge_zero_rows: bool = False,
     run: Run | None = None,
+    **options: Unpack[OneTableKeywords],
 ) -> BoundsAudit:
-    """Audit one arrangement: tight bounds and all feasible values of every cell.
+    """Audit one table: tight bounds and all feasible values of every cell.
 
     Parameters
     ----------
@@ -113,20 +90,21 @@ def bounds(
     >>> audit = bounds(people, rows=["site"], cols=["ill"], weight="count")
     >>> [(cell.lower, cell.upper) for cell in audit.cells()]
     [(4, 4), (3, 3), (3, 3), (5, 5)]
+    >>> audit.discloses("small")
+    True
     """
     request = requested(spec, BoundsOptions)
     return _audit(load(request), request)
 
 
-@door(BoundsOptions, keywords=TableKeywords)
+@door(BoundsOptions, keywords=CompareKeywords)
 def compare(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    arrangements: str | Path | Sequence[Mapping[str, Any]] | None = None,
     run: Run | None = None,
-    **options: Unpack[TableKeywords],
+    **options: Unpack[CompareKeywords],
 ) -> Comparison:
     """Audit a list of arrangements and sort them by risk.
 
@@ -140,23 +118,16 @@ def compare(
     return _compare(requested(spec, BoundsOptions))
 
 
-@door(BoundsOptions, keywords=TableKeywords)
+@door(BoundsOptions, keywords=SuggestKeywords)
 def suggest(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    rows: str | Sequence[str] = (),
-    cols: str | Sequence[str] = (),
-    recode: str | Path | Mapping[str, Any] | None = None,
-    seconds: float = 30.0,
-    avoid: str = "attribute",
-    fix: str | Sequence[str] = (),
-    apart: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
     run: Run | None = None,
-    **options: Unpack[TableKeywords],
+    **options: Unpack[SuggestKeywords],
 ) -> Suggestions:
-    """Search for redesigns of one arrangement that give nothing away.
+    """Search for redesigns of one table that disclose nothing.
 
     Parameters
     ----------
@@ -166,66 +137,88 @@ def suggest(
         Column -> labels, or sets of labels, of which no two are ever merged.
     """
     request = requested(spec, BoundsOptions)
-    return _suggest(load(request), request.options, request.run)
+    _check_folders(request.options)
+    return _suggest(load(request), request)
 
 
-def answer(request: Request[BoundsOptions], run: Run | None = None) -> BoundsAnswer:
+@door(BoundsOptions, keywords=PublishKeywords)
+def publish(
+    data: Data | None = None,
+    *,
+    spec: SpecLike = None,
+    schema: Schema | None = None,
+    run: Run | None = None,
+    **options: Unpack[PublishKeywords],
+) -> TablePublication:
+    """Audit one table together with everything in its register, and publish it if nothing is disclosed.
+
+    Parameters
+    ----------
+    data : path, PostgreSQL uri or dataframe
+        Records, or a counted table with `weight`.
+    publish : path, optional
+        Folder of the release, which must not exist; without it the table is only audited with the register.
+
+    Returns
+    -------
+    TablePublication
+        Its `refused` says why nothing was published.
+    """
+    request = requested(spec, BoundsOptions)
+    if request.options.registry is None:
+        raise InputError(
+            "option --register is missing; name the folder of the register.", option="--register"
+        )
+    _check_folders(request.options)
+    return publish_table(_audit(load(request), request), request)
+
+
+def answer(request: Request[BoundsOptions]) -> BoundsAnswer:
     """All that the options ask for: an audit with or without redesigns and publication, or a comparison of arrangements."""
-    request = replace(request, run=run or request.run)
-    request.options.check_suggest()
-    if request.options.publish is not None:
-        check_out(Path(request.options.publish), "--publish")
-    if request.options.write_recodes is not None:
-        check_out(Path(request.options.write_recodes), "--write-recodes")
-    audit = comparison = suggestions = published = None
-    if request.options.arrangements is not None:
-        comparison = _compare(request)
-    else:
-        loaded = load(request)
-        audit = _audit(loaded, request)
-        if request.options.suggest:
-            suggestions = _suggest(loaded, request.options, request.run)
-            if request.options.write_recodes is not None:
-                suggestions.write_recodes(request.options.write_recodes, _named(request))
-        if request.options.registry is not None:
-            published = publish_table(audit, request, request.run)
+    options = request.options
+    options.check_suggest()
+    _check_folders(options)
+    if options.arrangements is not None:
+        return BoundsAnswer(comparison=_compare(request), fail_on=options.fail_on)
+    loaded = load(request)
+    audit = _audit(loaded, request)
     return BoundsAnswer(
         audit=audit,
-        comparison=comparison,
-        suggestions=suggestions,
-        publication=published,
-        recodes=request.options.write_recodes,
-        fail_on=request.options.fail_on,
+        suggestions=_suggest(loaded, request) if options.suggest else None,
+        publication=None if options.registry is None else publish_table(audit, request),
+        recodes=options.write_recodes,
+        fail_on=options.fail_on,
     )
 
 
-def _named(request: Request[BoundsOptions]) -> list[str]:
-    """How a call names the data, without an address that may hold a password."""
+def _check_folders(options: BoundsOptions) -> None:
+    """Refuse folders that cannot be written, before any work is done."""
+    for flag, folder in (("--publish", options.publish), ("--write-recodes", options.write_recodes)):
+        if folder is not None:
+            check_out(Path(folder), flag)
+
+
+def _data_in_call(request: Request[BoundsOptions]) -> list[str]:
+    """The arguments that name the data in a call, without an address that may hold a password."""
     is_file = isinstance(request.data, str | Path) and not str(request.data).startswith(POSTGRES_SCHEMES)
     about = {
         "--weight": request.source.weight,
         "--spec": request.spec,
         "--decimals": request.options.decimals,
     }
-    told = [text for name, value in about.items() if value is not None for text in (name, str(value))]
-    return [str(request.data) if is_file else "FILE", *told]
+    options = [text for name, value in about.items() if value is not None for text in (name, str(value))]
+    return [str(request.data) if is_file else "FILE", *options]
 
 
-def _audit(loaded: Loaded, request: Request[BoundsOptions]) -> BoundsAudit:
-    found = request.run.attend(
+def _audit(loaded: LoadedTable, request: Request[BoundsOptions]) -> BoundsAudit:
+    return request.run.attend(
         audit_table,
         loaded.table,
         loaded.arrangement,
-        loaded.options,
+        loaded.rules,
         selected=loaded.selected,
         is_counted=loaded.histogram is not None,
     )
-    return replace(found, survey_weight=survey_weight(request.source)) if found.is_counted else found
-
-
-def survey_weight(source: SourceOptions) -> str | None:
-    """The column of counts, where its name says that it may weight people up."""
-    return source.weight if source.weight is not None and is_named_like_weight(source.weight) else None
 
 
 def _compare(request: Request[BoundsOptions]) -> Comparison:
@@ -237,17 +230,22 @@ def _compare(request: Request[BoundsOptions]) -> Comparison:
     return compare_arrangements(count(request, names), arrangements, read_rules(request), request.run)
 
 
-def _suggest(loaded: Loaded, asked: BoundsOptions, run: Run) -> Suggestions:
+def _suggest(loaded: LoadedTable, request: Request[BoundsOptions]) -> Suggestions:
+    """Search for redesigns, and write them as recode files where a folder is named."""
     assert loaded.histogram is not None
-    return suggest_redesigns(
+    options = request.options
+    found = search_redesigns(
         loaded.histogram,
         loaded.arrangement,
-        loaded.options,
-        avoid=asked.avoid,
+        loaded.rules,
+        avoid=options.avoid,
         wishes=loaded.wishes,
-        seconds=asked.seconds,
-        run=run,
+        seconds=options.seconds,
+        run=request.run,
     )
+    if options.write_recodes is not None:
+        found.write_recodes(options.write_recodes, _data_in_call(request))
+    return found
 
 
 make_callable(__name__, bounds)

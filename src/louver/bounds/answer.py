@@ -1,20 +1,141 @@
-"""Everything one call of `louver bounds` answers, and how it is told."""
+"""Everything that one call of `louver bounds` returns, and how it is presented."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from louver.bounds.publication import Publication
+from louver._verdict import Level, Verdict
+from louver._words import counted
+from louver.bounds.disclosure import Disclosure
+from louver.bounds.options import BoundsOptions
 from louver.bounds.result import BoundsAudit, Comparison
-from louver.bounds.suggestions import Suggestions
-from louver.bounds.summary import Summary
+from louver.bounds.search import Suggestions
 from louver.errors import printable
+from louver.schema.recode import Recode
+from louver.schema.request import Request
 
-__all__ = ["BoundsAnswer", "advice_beside"]
+__all__ = ["BoundsAnswer", "TablePublication", "advice_beside", "as_piece", "publish_table", "refusal"]
+
+MOST_SMALL = 2**33
+"""The largest limit of small counts that a joint audit takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePublication:
+    """What the register adds.
+
+    Attributes
+    ----------
+    earlier, together : int or None
+        Tables of the same records published before, and small counts that all of them disclose jointly; None where the
+        table was refused by itself.
+    refused : str or None
+        Why nothing was published.
+    published : str or None
+        Folder of the release.
+    remark : str or None
+        A note for the case that the register has nothing on these records.
+    verdict : Verdict or None
+        Of the joint audit.
+    """
+
+    earlier: int | None
+    together: int | None
+    refused: str | None
+    published: str | None
+    remark: str | None = None
+    verdict: Verdict | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"verdict": None if self.verdict is None else self.verdict.to_dict()}
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether everything was checked and nothing is disclosed jointly, or the steward accepted what was left."""
+        return self.published is not None or (self.verdict is not None and self.verdict.level is Level.OK)
+
+    def __str__(self) -> str:
+        if self.refused is not None:
+            return f"Not published: {self.refused}"
+        if self.published is not None:
+            return f"Published: {self.published}"
+        content = f"Together with {counted(self.earlier or 0, 'earlier table')}"
+        if self.verdict is not None and self.verdict.level is Level.CARE:
+            return f"{content}: {self.verdict}"
+        return f"{content}: {counted(self.together or 0, 'small count')} given away."
+
+
+def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TablePublication:
+    """Audit the table together with what was published before, and publish it where that is asked for and safe."""
+    options = request.options
+    refused = None if options.publish is None else refusal(audit, options)
+    if refused is not None:
+        return TablePublication(earlier=None, together=None, refused=refused, published=None)
+    from louver.audit import audit as audit_together
+    from louver.release.pages import page_of
+
+    found = audit_together(
+        request.data,
+        schema=request.schema,
+        **request.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True),
+        tables=[as_piece(options)],
+        small=min(options.small, MOST_SMALL),
+        decide=True,
+        no_advice=True,
+        seconds=options.seconds,
+        registry=options.registry,
+        person=options.person,
+        new_population=options.new_population,
+        unit=options.unit,
+        count_people=options.count_people,
+        publish=options.publish,
+        report=page_of,
+        run=request.run,
+    )
+    is_refused = options.publish is not None and found.published is None
+    return TablePublication(
+        earlier=found.earlier,
+        together=found.summary.small_exact,
+        refused=found.refusal if is_refused else None,
+        published=found.published,
+        remark=found.remark,
+        verdict=found.verdict,
+    )
+
+
+def as_piece(options: BoundsOptions) -> dict[str, Any]:
+    """The table as a piece: row conditionals, exact or rounded, together with the number of people."""
+    arrangement = options.arrangement()
+    piece: dict[str, Any] = {
+        "name": arrangement.label,
+        "rows": list(arrangement.rows),
+        "cols": list(arrangement.cols),
+        "recode": {recode.attribute: _plain(recode) for recode in arrangement.recodes},
+        "counts": "total",
+    }
+    if options.decimals is not None:
+        piece |= {"decimals": options.decimals, "rounding": options.rounding}
+    return piece
+
+
+def refusal(audit: BoundsAudit, options: BoundsOptions) -> str | None:
+    """Why the table must not be published by itself; rows that reveal a status may be accepted, small counts may not."""
+    is_accepted = options.accept and not audit.summary.disclosed_small_cells
+    if not audit.verdict.is_risky or is_accepted:
+        return None
+    remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it all the same."
+    return " ".join(audit.verdict.reasons) + remedy
+
+
+def _plain(recode: Recode) -> dict[str, Any]:
+    if recode.merge is not None:
+        return {new: list(old) for new, old in recode.merge.items()}
+    return {"bins": list(recode.bins)} if recode.bins is not None else {"level": recode.level}
+
 
 REDESIGNS_BELOW = "Redesigns are below."
 
@@ -38,26 +159,21 @@ class BoundsAnswer:
     audit: BoundsAudit | None = None
     comparison: Comparison | None = None
     suggestions: Suggestions | None = None
-    publication: Publication | None = None
+    publication: TablePublication | None = None
     recodes: str | None = None
-    fail_on: str | None = None
+    fail_on: Disclosure | None = None
 
     @property
     def passed(self) -> bool:
         """Whether nothing is disclosed that `fail_on` names, and nothing was refused."""
         if self.publication is not None and self._is_refused(self.publication):
             return False
-        return not any(_is_disclosive(summary, self.fail_on) for summary in self._summaries())
+        found = [result for result in (self.audit, self.comparison) if result is not None]
+        return self.fail_on is None or not any(result.discloses(self.fail_on) for result in found)
 
-    def _is_refused(self, publication: Publication) -> bool:
+    def _is_refused(self, publication: TablePublication) -> bool:
         is_asked = self.fail_on in ("small", "any")
         return publication.refused is not None or (is_asked and not publication.is_safe)
-
-    def _summaries(self) -> list[Summary]:
-        audited = [] if self.audit is None else [self.audit.summary]
-        return audited + (
-            [] if self.comparison is None else [summary for _, summary in self.comparison.lines]
-        )
 
     def to_dict(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -79,8 +195,8 @@ class BoundsAnswer:
         if self.suggestions is not None:
             parts += [repr(self.suggestions), self._files()]
         if self.publication is not None:
-            told = (self.publication.remark, str(self.publication))
-            parts += [printable(line[0].upper() + line[1:]) for line in told if line is not None]
+            content = (self.publication.remark, str(self.publication))
+            parts += [printable(line[0].upper() + line[1:]) for line in content if line is not None]
         return "\n".join(parts)
 
     def _files(self) -> str:
@@ -90,9 +206,9 @@ class BoundsAnswer:
 
 
 def advice_beside(
-    audit: BoundsAudit, suggestions: Suggestions | None, publication: Publication | None
+    audit: BoundsAudit, suggestions: Suggestions | None, publication: TablePublication | None
 ) -> str | None:
-    """What to do next beside the other answers; None is what the audit says alone."""
+    """What to do next, given the other answers; None stands for the audit alone."""
     if suggestions is not None:
         return REDESIGNS_BELOW
     if publication is None:
@@ -136,9 +252,3 @@ def _ranked(comparison: Comparison) -> list[str]:
         size = f"{s.rows} x {s.cols}"
         lines.append(f"{small:>6} {certain:>6} {rows:>6} {zeros:>7} {size:>12}  {arrangement.label}")
     return [printable(line) for line in lines]
-
-
-def _is_disclosive(summary: Summary, fail_on: str | None) -> bool:
-    small, certain, rows, zeros = summary.risk
-    found = {"small": small, "attribute": certain, "rows": rows, "any": small + certain + rows + zeros}
-    return fail_on is not None and found[fail_on] > 0

@@ -1,6 +1,6 @@
-"""What an outsider may know beforehand: bounds on a cell, on a sum of cells in a row, on a row total.
+"""An outsider's prior knowledge: bounds on a cell, on a sum of cells in a row, or on a row total.
 
-Wright & Smucker (2014), section 2. Statements that cannot all be true with the published conditionals are
+Wright & Smucker (2014), section 2. Statements that cannot all be consistent with the published conditionals are
 reported by a smallest set of them that clash.
 """
 
@@ -25,7 +25,7 @@ from louver.schema.validate import OWN, read_toml, validated
 
 __all__ = [
     "NO_LIMIT",
-    "Known",
+    "BoundStatement",
     "Statement",
     "bind",
     "clash_error",
@@ -71,7 +71,7 @@ class _Given(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class BoundStatement:
     """A statement in the terms of one table.
 
     Attributes
@@ -108,10 +108,12 @@ def parse_given(given: Sequence[Statement | Mapping[str, object]]) -> list[State
     return validated(_Given, {"known": plain}, "given").known
 
 
-def bind(statements: Sequence[Statement], table: TwoWayTable, where: str = "the known bounds") -> list[Known]:
-    """Find the rows and cells that statements speak of; messages call their list `where`."""
+def bind(
+    statements: Sequence[Statement], table: TwoWayTable, where: str = "the known bounds"
+) -> list[BoundStatement]:
+    """Find the rows and cells that statements refer to; messages call their list `where`."""
     position_of = {int(index): position for position, index in enumerate(table.row_index)}
-    bound: list[Known] = []
+    bound: list[BoundStatement] = []
     for number, statement in enumerate(statements, start=1):
         subject = f"statement {number} of {where}"
         lower, upper = _limits(statement, subject)
@@ -123,19 +125,21 @@ def bind(statements: Sequence[Statement], table: TwoWayTable, where: str = "the 
             )
         cells = _cell_mask(statement, table.col_attributes, subject)
         bound.append(
-            Known(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)
+            BoundStatement(number=number, row=position_of.get(row, -1), cells=cells, lower=lower, upper=upper)
         )
     return bound
 
 
-def known_totals(table: TwoWayTable) -> list[Known]:
-    """What the row totals tell that are published beside the conditionals; they are no statements, so their number is 0."""
+def known_totals(table: TwoWayTable) -> list[BoundStatement]:
+    """Bounds from the row totals published with the conditionals; they are not user statements, so their number is 0."""
     every = np.ones(table.n_cols, dtype=bool)
     totals = [] if table.row_totals is None else table.row_totals.tolist()
-    return [Known(number=0, row=row, cells=every, lower=t, upper=t) for row, t in enumerate(totals)]
+    return [BoundStatement(number=0, row=row, cells=every, lower=t, upper=t) for row, t in enumerate(totals)]
 
 
-def smallest_clash(known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool]) -> tuple[int, ...]:
+def smallest_clash(
+    known: Sequence[BoundStatement], is_feasible: Callable[[Sequence[BoundStatement]], bool]
+) -> tuple[int, ...]:
     """Numbers of statements that cannot all be true, as few as can be found.
 
     Sets of 1, 2, 3, ... statements are tried in turn, so the first that clashes is smallest; where that
@@ -157,23 +161,25 @@ def smallest_clash(known: Sequence[Known], is_feasible: Callable[[Sequence[Known
 
 
 def clash_error(
-    known: Sequence[Known], is_feasible: Callable[[Sequence[Known]], bool], where: str
+    known: Sequence[BoundStatement], is_feasible: Callable[[Sequence[BoundStatement]], bool], where: str
 ) -> InfeasibleError:
     """The error that names a smallest clashing set."""
     clash = smallest_clash(known, is_feasible)
     if len(clash) == 1:
-        told, remedy = f"statement {clash[0]} of {where} contradicts", "it"
+        content, remedy = f"statement {clash[0]} of {where} contradicts", "it"
     else:
-        told = f"statements {', '.join(map(str, clash[:-1]))} and {clash[-1]} of {where} together contradict"
+        content = (
+            f"statements {', '.join(map(str, clash[:-1]))} and {clash[-1]} of {where} together contradict"
+        )
         remedy = "one of them"
     return InfeasibleError(
-        f"{told} the published conditionals and sample size; no table fits, so correct or remove {remedy}.",
+        f"{content} the published conditionals and sample size; no table fits, so correct or remove {remedy}.",
         clash=clash,
     )
 
 
-def row_bounds(known: Sequence[Known], reduced: Ints) -> tuple[Ints, Ints]:
-    """Bounds lower <= nu <= upper that statements put on the extra multiples of each row.
+def row_bounds(known: Sequence[BoundStatement], reduced: Ints) -> tuple[Ints, Ints]:
+    """Bounds lower <= nu <= upper that statements impose on the extra multiples of each row.
 
     Notes
     -----

@@ -5,27 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 from pydantic_core import PydanticCustomError
 
+from louver.bounds.knowledge import Statement
 from louver.bounds.problem import Arrangement, ZeroRows
-from louver.bounds.rounded import Rounding
+from louver.bounds.rounded import RoundingRule
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, parse_recodes, recodes_of
-from louver.schema.source import SourceKeywords, SourceOptions
+from louver.schema.source import CountedSourceKeywords, SourceOptions
 from louver.schema.validate import OWN, Options, file_or, read_toml, validated
 
 __all__ = [
     "BoundsOptions",
+    "CompareKeywords",
     "CompareOptions",
+    "OneTableKeywords",
     "OneTableOptions",
+    "PublishKeywords",
     "PublishOptions",
+    "SuggestKeywords",
     "SuggestOptions",
-    "TableKeywords",
     "parse_arrangements",
     "read_arrangements",
 ]
@@ -47,7 +51,7 @@ LabelList = Annotated[str | list[dict[str, str]], file_or(_is_labels, "a list of
 
 
 def _apart(value: Any) -> Any:
-    """Attribute -> labels, or lists of labels, of which no two may be merged; stored as lists of lists."""
+    """Attribute -> labels, or lists of labels, no two of which may be merged; stored as lists of lists."""
     if not isinstance(value, dict):
         raise PydanticCustomError(OWN, "must be a table of lists of labels")
     found = {}
@@ -69,22 +73,68 @@ def _is_lists(value: Any) -> bool:
 Apart = Annotated[dict[str, tuple[tuple[str, ...], ...]], BeforeValidator(_apart)]
 
 
-class TableKeywords(SourceKeywords, total=False):
-    """What `compare` and `suggest` share with `bounds`."""
+class _ArrangedKeywords(TypedDict, total=False):
+    rows: str | Sequence[str]
+    cols: str | Sequence[str]
+    n: int | None
+    recode: str | Path | Mapping[str, Any] | None
 
-    weight: str | None
-    wide: Mapping[str, Mapping[str, str]] | None
-    weight_is_count: bool | None
+
+class _FormKeywords(TypedDict, total=False):
     decimals: int | None
     rounding: str
     small: int
     certain: float
+
+
+class _ZeroRowKeywords(TypedDict, total=False):
     drop_zero_rows: bool
     merge_zero_rows: bool
 
 
+class OneTableKeywords(
+    CountedSourceKeywords, _ArrangedKeywords, _FormKeywords, _ZeroRowKeywords, total=False
+):
+    """Keywords of `bounds`."""
+
+    conditionals: bool
+    percent: bool
+    row_n: str | None
+    given: str | Path | Sequence[Statement | Mapping[str, Any]] | None
+    cells: str | Path | Sequence[Mapping[str, str]] | None
+
+
+class CompareKeywords(CountedSourceKeywords, _FormKeywords, _ZeroRowKeywords, total=False):
+    """Keywords of `compare`."""
+
+    arrangements: str | Path | Sequence[Mapping[str, Any]] | None
+
+
+class SuggestKeywords(CountedSourceKeywords, _ArrangedKeywords, _FormKeywords, _ZeroRowKeywords, total=False):
+    """Keywords of `suggest`."""
+
+    seconds: float
+    avoid: str
+    fix: str | Sequence[str]
+    apart: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None
+    write_recodes: str | Path | None
+
+
+class PublishKeywords(CountedSourceKeywords, _ArrangedKeywords, _FormKeywords, total=False):
+    """Keywords of `publish`."""
+
+    seconds: float
+    registry: str | Path | None
+    person: str | None
+    new_population: bool
+    unit: str | None
+    count_people: bool
+    publish: str | Path | None
+    accept: bool
+
+
 class _Arranged(VerbOptions):
-    """Which columns make the rows and the columns of a table."""
+    """Which columns form the rows and the columns of a table."""
 
     verb: ClassVar[str] = "bounds"
 
@@ -102,8 +152,8 @@ class _Arranged(VerbOptions):
         return _arrangement(self.rows, self.cols, recodes_of(self.recode))
 
 
-class _Published(VerbOptions):
-    """How a table is published, and what counts as a disclosure."""
+class _Form(VerbOptions):
+    """The form in which a table is published, and what counts as a disclosure."""
 
     verb: ClassVar[str] = "bounds"
 
@@ -142,12 +192,12 @@ class _Published(VerbOptions):
         return Fraction(str(self.certain)) / 100
 
     @property
-    def rounding_rule(self) -> Rounding:
-        return Rounding(self.rounding)
+    def rounding_rule(self) -> RoundingRule:
+        return RoundingRule(self.rounding)
 
 
 class _ZeroRows(VerbOptions):
-    """What becomes of rows with a zero cell."""
+    """How rows with a zero cell are handled."""
 
     verb: ClassVar[str] = "bounds"
 
@@ -165,7 +215,17 @@ class _ZeroRows(VerbOptions):
         return ZeroRows.MERGE if self.merge_zero_rows else ZeroRows.KEEP
 
 
-class OneTableOptions(_ZeroRows, _Published, _Arranged):
+class _Timed(VerbOptions):
+    """How long a search may take."""
+
+    verb: ClassVar[str] = "bounds"
+
+    seconds: FiniteFloat = option(
+        30.0, "Time for --suggest, and for --register.", metavar="S", group="search", gt=0
+    )
+
+
+class OneTableOptions(_ZeroRows, _Form, _Arranged):
     """Options of `bounds`, which checks one table: of counts, or of published conditionals."""
 
     conditionals: bool = option(
@@ -212,7 +272,7 @@ class OneTableOptions(_ZeroRows, _Published, _Arranged):
             )
 
     def check_source(self, source: SourceOptions) -> None:
-        """Conditionals have a column of their own, and so have row totals."""
+        """Conditionals need a column of their own, and so do row totals."""
         if self.conditionals and source.weight is None:
             raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
         if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
@@ -223,7 +283,7 @@ class OneTableOptions(_ZeroRows, _Published, _Arranged):
             )
 
 
-class CompareOptions(_ZeroRows, _Published):
+class CompareOptions(_ZeroRows, _Form):
     """Options of `compare`, which ranks a list of arrangements."""
 
     arrangements: TableList | None = option(
@@ -231,12 +291,9 @@ class CompareOptions(_ZeroRows, _Published):
     )
 
 
-class SuggestOptions(_ZeroRows, _Published, _Arranged):
+class SuggestOptions(_Timed, _ZeroRows, _Form, _Arranged):
     """Options of `suggest`, which searches for redesigns of one table."""
 
-    seconds: FiniteFloat = option(
-        30.0, "Time for --suggest, and for --register.", metavar="S", group="search", gt=0
-    )
     avoid: Literal["small", "attribute"] = option(
         "attribute",
         "What redesigns must not have: disclosed small cells, or rows that tell a status either.",
@@ -271,7 +328,7 @@ class SuggestOptions(_ZeroRows, _Published, _Arranged):
                 )
 
 
-class PublishOptions(_Published, _Arranged):
+class PublishOptions(_Timed, _Form, _Arranged):
     """Options of `publish`, which audits a table together with earlier ones and writes it as a release."""
 
     registry: str | None = option(
@@ -312,13 +369,13 @@ class PublishOptions(_Published, _Arranged):
             )
 
     def with_unit(self, column: str) -> Self:
-        """Count by the units of the spec, unless the options say otherwise."""
+        """Count by the units in the spec, unless the options specify otherwise."""
         is_decided = self.unit is not None or self.count_people or self.registry is None
         return self if is_decided else self.model_copy(update={"unit": column})
 
 
 class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOptions):
-    """Everything `louver bounds` takes but the data: the options of its four functions, and which of them to run."""
+    """Everything `louver bounds` takes except the data: the options of its four functions, and which of them to run."""
 
     suggest: bool = option(False, "Search for redesigns that give nothing away, see --avoid.", group="search")
     fail_on: Literal["small", "rows", "attribute", "any"] | None = option(
@@ -336,7 +393,7 @@ class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOpti
                 is_given = getattr(self, name) != OneTableOptions.model_fields[name].get_default(
                     call_default_factory=True
                 )
-                # A spec names rows and columns for its other calls, too.
+                # A spec also names rows and columns for its other calls.
                 if is_given and name not in ("rows", "cols", *model.model_fields):
                     other = f"--{name.replace('_', '-')}"
                     pair = (other, flag) if name == "conditionals" else (flag, other)
@@ -346,7 +403,7 @@ class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOpti
         super().check()
 
     def _requested(self) -> list[tuple[str, type[VerbOptions]]]:
-        """The functions that are called besides the check of the table, each with the option that asks for it."""
+        """The functions called in addition to the check of the table, each with the option that requests it."""
         functions: list[tuple[bool, str, type[VerbOptions]]] = [
             (self.arrangements is not None, "--arrangements", CompareOptions),
             (self.suggest, "--suggest", SuggestOptions),
@@ -396,7 +453,7 @@ def read_arrangements(path: str | Path) -> list[Arrangement]:
 
 
 def parse_arrangements(entries: list[dict[str, Any]]) -> list[Arrangement]:
-    """The same from a list of mappings, for the library and the spec file."""
+    """Read the same from a list of mappings, for the library and the spec file."""
     return _parse({"arrangement": entries}, "arrangements")
 
 

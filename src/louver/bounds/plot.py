@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from louver.bounds.result import BoundsAudit, Cell, Comparison
-    from louver.bounds.suggestions import Suggestions
+    from louver.bounds.result import BoundedCell, BoundsAudit, Comparison
+    from louver.bounds.search import Suggestions
 
 __all__ = ["narrowest", "plot_audit", "plot_comparison", "plot_suggestions"]
 
@@ -34,8 +34,8 @@ def plot_audit(audit: BoundsAudit) -> Figure:
     return literal_text(figure)
 
 
-def narrowest(audit: BoundsAudit) -> tuple[list[Cell], dict[str, int]]:
-    """What the picture shows: the most exposed cells, some of them still open, and cells by how many values fit."""
+def narrowest(audit: BoundsAudit) -> tuple[list[BoundedCell], dict[str, int]]:
+    """What the picture shows: the most exposed cells, some of which are still open, and cells by number of feasible values."""
     cells = sorted((cell for cell in audit.cells() if cell.upper > 0), key=_narrowness)
     certain = [cell for cell in cells if cell.is_determined]
     open_ones = [cell for cell in cells if not cell.is_determined]
@@ -92,7 +92,7 @@ def plot_suggestions(suggestions: Suggestions) -> Figure:
 
 
 def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tuple[Figure, list[Axes]]:
-    """A figure that needs no display, with plain axes."""
+    """A figure with plain axes that does not need a display."""
     figure = blank_figure(*size)
     axes = figure.subplots(1, n_axes, gridspec_kw={"width_ratios": widths}, squeeze=False)[0]
     for one in axes:
@@ -110,7 +110,7 @@ def _whole_ticks(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
-def _forest(axes: Axes, cells: list[Cell], small: int) -> None:
+def _forest(axes: Axes, cells: list[BoundedCell], small: int) -> None:
     for place, cell in enumerate(reversed(cells)):
         values = _some_values(cell)
         is_risky = cell.is_determined and cell.lower < small
@@ -143,12 +143,12 @@ def _ambiguity(axes: Axes, counts: dict[str, int]) -> None:
     axes.set_title("How many values fit a cell", loc="left", fontsize=10.5)
 
 
-def _narrowness(cell: Cell) -> tuple[int, int]:
+def _narrowness(cell: BoundedCell) -> tuple[int, int]:
     return cell.n_values, cell.lower
 
 
-def _some_values(cell: Cell) -> list[int]:
-    """All feasible values, or every n-th and the last where they are too many to draw."""
+def _some_values(cell: BoundedCell) -> list[int]:
+    """All feasible values, or every n-th and the last if there are too many to draw."""
     every = -(-cell.n_values // MAX_DOTS)
     values: list[int] = []
     passed = 0
@@ -158,13 +158,13 @@ def _some_values(cell: Cell) -> list[int]:
     return values if values[-1] == cell.upper else [*values, cell.upper]
 
 
-def _label(cell: Cell) -> str:
-    """Labels of the row, shortened where they must be, and of the column."""
+def _label(cell: BoundedCell) -> str:
+    """Labels of the row, shortened if necessary, and of the column."""
     col = _short(", ".join(cell.col.values()), LABEL_WIDTH // 2)
     return f"{_short(', '.join(cell.row.values()), LABEL_WIDTH - len(col))} → {col}"
 
 
 def _short(text: str, width: int) -> str:
-    """Text on one line of at most so many characters."""
+    """Text on one line, limited to the given number of characters."""
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -20,10 +20,31 @@ from louver.optim.kernels.semigroups.reduced_rows import reduced_rows
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
-__all__ = ["Arrangement", "TwoWayTable", "ZeroRows", "arrange", "check_size", "mixed_radix"]
+__all__ = [
+    "Arrangement",
+    "Runs",
+    "TwoWayTable",
+    "ZeroRows",
+    "arrange",
+    "check_size",
+    "mixed_radix",
+    "values_in_runs",
+]
 
 MAX_CELLS = 20_000_000
-"""Largest rows x columns that is laid out; beyond it an audit would not fit in memory."""
+"""Largest rows x columns of a table; beyond it an audit would not fit in memory."""
+
+
+Runs = list[tuple[int, int, int]]
+"""Values of a cell as runs: first value, last value and step of each."""
+
+
+def values_in_runs(runs: Ints, span: Ints) -> Ints:
+    """Number of values in the runs from span[..., 0] to span[..., 1]; (k, 3) runs of first, last and step."""
+    sizes = (runs[:, 1] - runs[:, 0]) // runs[:, 2].clip(1) + 1
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    n_values: Ints = ends[span[..., 1]] - ends[span[..., 0]]
+    return n_values
 
 
 OTHER = "Other"
@@ -66,7 +87,7 @@ class Arrangement:
 
     @property
     def label(self) -> str:
-        """The name, or "rows | columns" with a star on recoded attributes."""
+        """The name, or "rows | columns" with a star after recoded attributes."""
         recoded = {recode.attribute for recode in self.recodes}
         starred = [
             ", ".join(name + "*" if name in recoded else name for name in names)
@@ -87,7 +108,7 @@ class TwoWayTable:
     counts : int64 (n, J)
         Observed counts, or any counts with the published conditionals.
     n : int
-        The sample size that the public knows.
+        The publicly known sample size.
     possible : bool (I, J) or None
         False where a structural zero makes a cell impossible; None when there are no structural zeros. A row
         "Other" has one more line here, the last.
@@ -234,7 +255,7 @@ def _labels(attributes: Sequence[Attribute], index: int) -> dict[str, str]:
 
 
 def _without_zero_rows(table: TwoWayTable, zero_rows: ZeroRows) -> TwoWayTable:
-    """Rows with a zero cell dropped, or merged into one row; zero rows hold nobody and always go.
+    """Drop rows with a zero cell, or merge them into one row; all-zero rows contain no people and are always dropped.
 
     A cell that cannot occur does not count as a zero cell.
     """
@@ -273,7 +294,7 @@ def _possible_cells(
     """Cells that structural zeros leave possible.
 
     A recoded label is impossible only if every label merged into it is; a zero that involves an attribute
-    summed over says nothing here.
+    summed over has no effect here.
     """
     if not structural_zeros:
         return None

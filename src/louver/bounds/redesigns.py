@@ -15,15 +15,23 @@ from math import prod
 
 import numpy as np
 
-from louver._arrays import Ints
+from louver._arrays import Floats, Ints
 from louver.bounds.problem import Arrangement
-from louver.bounds.suggestions import Merged
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 
-__all__ = ["Merging", "Partition", "Redesigns", "State", "Wishes", "order_of", "recoded_order"]
+__all__ = [
+    "MergedCategories",
+    "Merging",
+    "Partition",
+    "Redesigns",
+    "State",
+    "Wishes",
+    "order_of",
+    "recoded_order",
+]
 
 Partition = tuple[tuple[int, ...], ...]
 
@@ -33,13 +41,16 @@ CLASS = re.compile(
 )
 
 MANY, BANDS = 12, (2, 5, 10, 20)
-"""From so many categories in order on, bands of so many are offered."""
+"""From this many ordered categories on, bands of this many are offered."""
 
 FAR = 0.5
 """Categories are far apart if they span more than this share of an order or of the levels of a hierarchy."""
 
 ROW, COL, OMIT = "row", "col", "omit"
 State = tuple[tuple[str, Partition], ...]
+
+LEAST_INFORMATION = 1e-9
+"""Bits below which a table says nothing about its columns."""
 
 DENSE_CELLS = 100_000
 """Up to this many cells an entropy is summed over all of them, beyond it over those that occur."""
@@ -62,6 +73,15 @@ class Wishes:
     fix: Collection[str] = ()
     apart: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     categories: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCategories:
+    """Categories of one attribute that a redesign merges, and what they are called together."""
+
+    attribute: str
+    name: str
+    labels: tuple[str, ...]
 
 
 class Redesigns:
@@ -114,10 +134,10 @@ class Redesigns:
             merging.is_far(partition) for (_, partition), merging in zip(state, self._merging, strict=True)
         )
 
-    def merged(self, state: State) -> tuple[Merged, ...]:
-        """What was merged of the table as first arranged: every real group."""
+    def merged(self, state: State) -> tuple[MergedCategories, ...]:
+        """What was merged in the table as first arranged: every group of more than one category."""
         return tuple(
-            Merged(merging.attribute.name, merging.label(group), merging.labels(group))
+            MergedCategories(merging.attribute.name, merging.label(group), merging.labels(group))
             for (_, partition), merging in zip(state, self._merging, strict=True)
             for group in partition
             if len(group) > 1
@@ -208,9 +228,7 @@ class Redesigns:
             index += self._map(i, state[i][1])[self.histogram.codes[:, i]]
         if prod(len(state[i][1]) for i in kept) > DENSE_CELLS:
             _, index = np.unique(index, return_inverse=True)
-        p = np.bincount(index, weights=self.histogram.counts) / self.histogram.total
-        p = p[p > 0]
-        return float(-(p * np.log2(p)).sum())
+        return _entropy_bits(np.bincount(index, weights=self.histogram.counts), self.histogram.total)
 
     def _map(self, i: int, partition: Partition) -> Ints:
         if (i, partition) not in self._maps:
@@ -234,7 +252,7 @@ class Redesigns:
 
 
 def _unlike(name: str, others: Collection[str]) -> str:
-    """The name, changed where a category that is left has it already."""
+    """The name, changed if a remaining category already has it."""
     return name if name not in others else _unlike(f"{name} (merged)", others)
 
 
@@ -274,7 +292,7 @@ def order_of(attribute: Attribute, categories: Collection[str] = ()) -> tuple[in
 def recoded_order(
     order: tuple[int, ...] | None, codes: Sequence[int], attribute: Attribute
 ) -> tuple[int, ...] | None:
-    """The order after a recode (old code -> new code) to the attribute; None where it merged what are no neighbours."""
+    """The order after a recode (old code -> new code) to the attribute; None if it merged categories that are not neighbours."""
     if order is None or attribute.is_ordered:
         return tuple(range(attribute.size)) if attribute.is_ordered else None
     new = [code for code, _ in groupby(codes[old] for old in order)]
@@ -319,7 +337,7 @@ class Merging:
         yield from (step for step in steps if all(self._is_allowed(group) for group in step))
 
     def is_far(self, partition: Partition) -> bool:
-        """Whether a group unites what is far apart in the order or in the hierarchy, or missing values with others."""
+        """Whether a group combines categories far apart in the order or in the hierarchy, or missing values with others."""
         return any(len(group) > 1 and self._distance(group) > FAR for group in partition)
 
     def label(self, codes: Sequence[int]) -> str:
@@ -351,7 +369,7 @@ class Merging:
                 yield tuple(sorted([*rest, merged]))
 
     def _bands(self, groups: Sequence[tuple[int, ...]]) -> Iterator[Partition]:
-        """Bands of equal numbers of groups: short cuts to what pair after pair would reach, where there are many."""
+        """Bands of equal numbers of groups: shortcuts to what merging pair by pair would reach, where there are many."""
         missing = self.attribute.missing
         alone = [group for group in groups if missing in self.labels(group)]
         known = [group for group in groups if group not in alone]
@@ -418,3 +436,37 @@ def _place(label: str) -> tuple[float, float] | None:
         return None
     is_above = 1.0 if found["sign"] in (">", "≥", ">=") or found["end"] else 0.0
     return float(found["low"]), -1.0 if found["sign"] in ("<", "≤", "<=") else is_above
+
+
+def information_kept(histogram: Histogram, base: Arrangement, arrangement: Arrangement) -> float | None:
+    """Share of the information about the columns of `base` that an arrangement keeps: I(X'; Y' | Z') of I(X; Y).
+
+    None where it has none of these columns, or has attributes that `base` does not have.
+    """
+    names = (*arrangement.rows, *arrangement.cols)
+    responses = [name for name in arrangement.cols if name in base.cols]
+    if not responses or not {*names} <= {*base.rows, *base.cols}:
+        return None
+    whole = histogram.marginalise((*base.rows, *base.cols)).recode(*base.recodes)
+    first = _information(whole, base.rows, base.cols, ())
+    now = histogram.marginalise(names).recode(*arrangement.recodes)
+    given = [name for name in arrangement.rows if name in base.cols]
+    predictors = [name for name in names if name not in base.cols]
+    return _information(now, predictors, responses, given) / first if first > LEAST_INFORMATION else 1.0
+
+
+def _information(histogram: Histogram, x: Iterable[str], y: Iterable[str], z: Iterable[str]) -> float:
+    """I(X; Y | Z) in bits."""
+    x, y, z = tuple(x), tuple(y), tuple(z)
+    if not x or not y:
+        return 0.0
+
+    def entropy(names: tuple[str, ...]) -> float:
+        return _entropy_bits(histogram.marginalise(names).counts, histogram.total) if names else 0.0
+
+    return entropy((*x, *z)) + entropy((*y, *z)) - entropy((*x, *y, *z)) - entropy(z)
+
+
+def _entropy_bits(counts: Ints | Floats, total: int) -> float:
+    p = counts[counts > 0] / total
+    return float(-(p * np.log2(p)).sum())

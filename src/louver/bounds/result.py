@@ -11,24 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from louver._arrays import Ints
 from louver._html import MOST_LINES, Shown
 from louver._verdict import Level, Verdict
 from louver._words import counted
-from louver.bounds.exact import Runs
-from louver.bounds.problem import Arrangement, TwoWayTable
-from louver.bounds.rounded import Rounding
-from louver.bounds.summary import Solution, Summary, asked_cells, exposure
+from louver.bounds.disclosure import (
+    BoundsSummary,
+    CellExplanation,
+    Disclosure,
+    Solution,
+    asked_cells,
+    cell_states,
+    explain_cell,
+    exposure,
+    published_shares,
+)
+from louver.bounds.problem import Arrangement, Runs, TwoWayTable
+from louver.bounds.rounded import RoundingRule
 from louver.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["BoundsAudit", "Cell", "Comparison", "Summary", "TellingRow", "advise", "judge"]
+__all__ = ["BoundedCell", "BoundsAudit", "Comparison", "RevealingRow", "advise", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class BoundedCell:
     """One cell of the published table with all values that fit what the public knows."""
 
     row: dict[str, str]
@@ -47,8 +57,8 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellingRow:
-    """A row that tells a status: its labels, those of the status, and how many people are in it (at least)."""
+class RevealingRow:
+    """A row that reveals a status: its labels, those of the status, and how many people are in it (at least)."""
 
     row: dict[str, str]
     col: dict[str, str]
@@ -60,12 +70,12 @@ ZERO_RUNS: Runs = [(0, 0, 1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BoundsAudit(Shown):
-    """What a released table of conditional frequencies gives away. It stays inside: it holds true labels and counts.
+    """What a released table of conditional frequencies discloses. It stays inside: it holds true labels and counts.
 
     Attributes
     ----------
     arrangement : Arrangement
-    summary : Summary
+    summary : BoundsSummary
     table : TwoWayTable
     solution : Solution
         Bounds and values of the nonzero rows.
@@ -74,26 +84,26 @@ class BoundsAudit(Shown):
     small : int
         Counts below this are small.
     certain : Fraction
-        Rows with at least this share in one cell tell a status.
+        Rows with at least this share in one cell reveal a status.
     decimals : int or None
         Decimals of the published proportions; None when they are exact fractions.
     """
 
     arrangement: Arrangement
-    summary: Summary
+    summary: BoundsSummary
     table: TwoWayTable
     solution: Solution
     small: int
     certain: Fraction = Fraction(1)
     selected: tuple[tuple[int, int], ...] | None = None
     decimals: int | None = None
-    rounding: Rounding = Rounding.HALF_UP
+    rounding: RoundingRule = RoundingRule.HALF_UP
     n_known: int = 0
     is_counted: bool = True
     survey_weight: str | None = None
     seconds: float = field(default=0.0, compare=False)
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[BoundedCell]:
         """All selected cells in row order; those of zero rows are zero, impossible ones are left out."""
         lower, upper = self.solution.lower, self.solution.upper
         position_of = {int(index): position for position, index in enumerate(self.table.row_index)}
@@ -103,9 +113,9 @@ class BoundsAudit(Shown):
             position = position_of.get(row)
             for col in cols:
                 if position is None:
-                    yield Cell(row=row_labels, col=col_labels[col], lower=0, upper=0, values=ZERO_RUNS)
+                    yield BoundedCell(row=row_labels, col=col_labels[col], lower=0, upper=0, values=ZERO_RUNS)
                 else:
-                    yield Cell(
+                    yield BoundedCell(
                         row=row_labels,
                         col=col_labels[col],
                         lower=int(lower[position, col]),
@@ -125,12 +135,12 @@ class BoundsAudit(Shown):
         for row in rows:
             yield row, every if possible is None else np.flatnonzero(possible[row]).tolist()
 
-    def disclosed_cells(self) -> Iterator[Cell]:
+    def disclosed_cells(self) -> Iterator[BoundedCell]:
         """Selected cells with a small positive count that is determined."""
         return (cell for cell in self.cells() if cell.is_determined and 0 < cell.lower < self.small)
 
-    def telling_rows(self) -> Iterator[TellingRow]:
-        """Rows that tell the status of (almost) everybody in them."""
+    def telling_rows(self) -> Iterator[RevealingRow]:
+        """Rows that reveal the status of (almost) everybody in them."""
         seen = exposure(
             self.table,
             self.solution,
@@ -141,11 +151,33 @@ class BoundsAudit(Shown):
         )
         for position in np.flatnonzero(seen.is_certain):
             row, col = int(self.table.row_index[position]), int(self.table.counts[position].argmax())
-            yield TellingRow(
+            yield RevealingRow(
                 row=self.table.row_labels(row),
                 col=self.table.col_labels(col),
                 people=int(seen.people[position]),
             )
+
+    def cell_states(self) -> Ints:
+        """What is disclosed of each cell of the nonzero rows, as positions in `CELL_STATES`, (n, J)."""
+        return cell_states(
+            self.table, self.solution, small=self.small, certain=self.certain, is_counted=self.is_counted
+        )
+
+    def explain(self, row: int, col: int) -> CellExplanation:
+        """All counts that fit a cell, given by the position of its row among the nonzero rows, and the reason, in words."""
+        return explain_cell(
+            self.table,
+            self.solution,
+            (row, col),
+            state=int(self.cell_states()[row, col]),
+            certain=self.certain,
+            is_rounded=self.decimals is not None,
+            has_statements=self.n_known > 0,
+        )
+
+    def published_shares(self, row: int) -> list[str]:
+        """The shares of a row as they are published; exact ones with two decimals, never rounded to 0 or 100 %."""
+        return published_shares(self.table.counts[row], self.decimals, self.rounding)
 
     @property
     def verdict(self) -> Verdict:
@@ -158,8 +190,12 @@ class BoundsAudit(Shown):
             survey_weight=self.survey_weight,
         )
 
+    def discloses(self, what: Disclosure) -> bool:
+        """Whether the table discloses this (see `BoundsSummary.discloses`); the command line exits with 1 for `--fail-on`."""
+        return self.summary.discloses(what)
+
     def advice(self, *, is_registered: bool = False, is_publishable: bool = False) -> str:
-        """What to do next with it, where it is the steward's own; see `advise`."""
+        """What to do next with it, if it is the steward's own; see `advise`."""
         if not self.is_counted and self.survey_weight is None:
             return ""
         return advise(
@@ -214,14 +250,16 @@ class BoundsAudit(Shown):
 
     def words(self, advice: str | None = None) -> str:
         """The verdict, with other advice where that is given, and the counts behind it."""
-        told = " ".join(filter(None, (str(self.verdict), self.advice() if advice is None else advice)))
+        summary_text = " ".join(
+            filter(None, (str(self.verdict), self.advice() if advice is None else advice))
+        )
         s = self.summary
         form = "exact fractions"
         if self.decimals is not None:
             form = f"rounded to {counted(self.decimals, 'decimal')}"
         sure = f"{'' if self.certain == 1 else 'at least '}{float(100 * self.certain):g} %"
         return (
-            f"{told}\n"
+            f"{summary_text}\n"
             f"BoundsAudit: {printable(self.arrangement.label)}\n"
             f"  {counted(s.disclosed_small_cells, 'small cell')} disclosed (0 < count < {self.small})\n"
             f"  {s.disclosed_rows:,} of {counted(s.rows - s.zero_rows, 'nonzero row')} fully determined\n"
@@ -236,8 +274,12 @@ class BoundsAudit(Shown):
 class Comparison(Shown):
     """Several arrangements of one table, from the least to the most disclosive."""
 
-    lines: tuple[tuple[Arrangement, Summary], ...]
+    lines: tuple[tuple[Arrangement, BoundsSummary], ...]
     seconds: float = field(default=0.0, compare=False)
+
+    def discloses(self, what: Disclosure) -> bool:
+        """Whether any of the arrangements discloses this kind."""
+        return any(summary.discloses(what) for _, summary in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -265,11 +307,11 @@ class Comparison(Shown):
             f"  {s.disclosed_small_cells:>6} small cells, {s.disclosed_rows:>5} rows disclosed: {a.label}"
             for a, s in self.lines[:8]
         ]
-        told = f"Comparison of {counted(len(self.lines), 'arrangement')}, least disclosive first"
-        return "\n".join([told, *map(printable, shown)])
+        summary_text = f"Comparison of {counted(len(self.lines), 'arrangement')}, least disclosive first"
+        return "\n".join([summary_text, *map(printable, shown)])
 
 
-def _line(cell: Cell) -> dict[str, Any]:
+def _line(cell: BoundedCell) -> dict[str, Any]:
     return {**cell.row, **cell.col, "lower": cell.lower, "upper": cell.upper, "n_values": cell.n_values}
 
 
@@ -282,16 +324,21 @@ SENTENCES = {
 
 
 def judge(
-    summary: Summary, *, small: int, certain: Fraction, is_counted: bool, survey_weight: str | None = None
+    summary: BoundsSummary,
+    *,
+    small: int,
+    certain: Fraction,
+    is_counted: bool,
+    survey_weight: str | None = None,
 ) -> Verdict:
     """Judge one table.
 
     Parameters
     ----------
     is_counted : bool
-        Whether it is the steward's own table; somebody else's is published already.
+        Whether it is the steward's own table; someone else's is already published.
     survey_weight : str, optional
-        Column of counts that may weight people up: one sampled person then passes for hundreds.
+        Column of counts that may be sampling weights: one sampled person then counts as hundreds.
     """
     found = f"{_counts(summary)}{_status(summary, certain, is_counted)}.{_small_rows(summary, small)}"
     level = _level(summary)
@@ -317,9 +364,9 @@ def advise(
     Parameters
     ----------
     is_registered : bool
-        Whether the register was asked already.
+        Whether the register has already been consulted.
     is_publishable : bool
-        Whether it may be published beside what the register holds.
+        Whether it may be published alongside what the register holds.
     """
     if survey_weight is not None:
         return "Next: audit without --weight, or rename the column where it counts people."
@@ -332,13 +379,13 @@ def advise(
     return "Next: --publish DIR writes it as a release." if is_publishable else ""
 
 
-def _level(summary: Summary) -> Level:
+def _level(summary: BoundsSummary) -> Level:
     if summary.disclosed_small_cells or summary.certain_rows:
         return Level.STOP
     return Level.CARE if summary.disclosed_rows or summary.small_rows else Level.OK
 
 
-def _counts(summary: Summary) -> str:
+def _counts(summary: BoundsSummary) -> str:
     if summary.disclosed_small_cells:
         return f"{counted(summary.disclosed_small_cells, 'small count')} can be worked out"
     if summary.disclosed_rows:
@@ -346,7 +393,7 @@ def _counts(summary: Summary) -> str:
     return "Counts cannot be worked out"
 
 
-def _status(summary: Summary, certain: Fraction, is_counted: bool) -> str:
+def _status(summary: BoundsSummary, certain: Fraction, is_counted: bool) -> str:
     if not summary.certain_rows:
         joint = "but" if summary.disclosed_small_cells else "and"
         return f", {joint} no row tells a person's status"
@@ -358,7 +405,7 @@ def _status(summary: Summary, certain: Fraction, is_counted: bool) -> str:
     return f", {joint} {counted(summary.certain_rows, 'row')} {tells} a person's status{sure} ({people})"
 
 
-def _small_rows(summary: Summary, small: int) -> str:
+def _small_rows(summary: BoundsSummary, small: int) -> str:
     if not summary.small_rows:
         return ""
     hold = "holds" if summary.small_rows == 1 else "hold"

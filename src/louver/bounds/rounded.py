@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from louver._arrays import Bools, Ints
-from louver.bounds.exact import Runs
-from louver.bounds.knowledge import NO_LIMIT, Known, clash_error
+from louver.bounds.knowledge import NO_LIMIT, BoundStatement, clash_error
+from louver.bounds.problem import Runs, values_in_runs
 from louver.errors import InputError
 from louver.optim.kernels.semigroups.leave_one_out import leave_one_out_plan
 from louver.optim.kernels.semigroups.progressions import compressed
@@ -28,15 +28,15 @@ from louver.optim.kernels.semigroups.rounded_conditionals import (
     matching_totals,
 )
 
-__all__ = ["RoundedSolution", "Rounding", "published_values", "solve_rounded"]
+__all__ = ["RoundedSolution", "RoundingRule", "published_values", "solve_rounded"]
 
 
 MAX_WORK = 2**29
-"""Largest n x (columns + 2) that is worked on, in numbers of 4 bytes (2 GiB)."""
+"""Largest n x (columns + 2) that is handled, counted in 4-byte numbers (2 GiB)."""
 
 
-class Rounding(StrEnum):
-    """What happens to a value halfway between two printable ones."""
+class RoundingRule(StrEnum):
+    """How a value halfway between two printable ones is rounded."""
 
     HALF_UP = "half-up"
     HALF_EVEN = "half-even"
@@ -44,7 +44,7 @@ class Rounding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedSolution:
-    """Runs of values of each cell; `span` (n, J, 2) says which are whose, empty for rows not asked for.
+    """Runs of values of each cell; `span` (n, J, 2) gives the range of runs of each cell, empty for rows not requested.
 
     `totals` (n, 2) are the least and the greatest total of each row. `is_certain` (n,) says whether one cell of the row holds
     at least the share asked about in every table that fits; None where nothing was asked.
@@ -66,6 +66,11 @@ class RoundedSolution:
         highest: Ints = self.runs[self.span[:, :, 1] - 1, 1]
         return highest
 
+    @property
+    def n_values(self) -> Ints:
+        """Number of feasible values of every cell, (n, J)."""
+        return values_in_runs(self.runs, self.span)
+
     def values(self, row: int, col: int) -> Runs:
         """All feasible values of one cell as (start, stop, step) runs."""
         start, stop = self.span[row, col]
@@ -73,13 +78,13 @@ class RoundedSolution:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tree:
+class _StatementTree:
     """Cells, nested known sums and the row: parent of each node, bounds on each; the row is last."""
 
     parent: Ints
     at_least: Ints
     at_most: Ints
-    crossing: tuple[Known, ...] = ()
+    crossing: tuple[BoundStatement, ...] = ()
 
     @property
     def is_free(self) -> bool:
@@ -93,32 +98,32 @@ class _Row:
 
     columns: Ints
     published: Ints
-    tree: _Tree
+    tree: _StatementTree
 
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """Feasible totals of one row, less their least: bits up to `size[0]`, then all set or all clear."""
+    """Feasible totals of one row, minus the smallest: bits up to `size[0]`, then all set or all clear."""
 
     least: int
     words: np.ndarray[tuple[int], np.dtype[np.uint64]]
     size: Ints
 
 
-def published_values(counts: Ints, decimals: int, rounding: Rounding) -> Ints:
+def published_values(counts: Ints, decimals: int, rounding: RoundingRule) -> Ints:
     """The printed conditionals of nonzero rows in units of the last decimal, computed in integers.
 
     Examples
     --------
-    >>> published_values(np.array([[1, 7]]), 2, Rounding.HALF_UP).tolist()
+    >>> published_values(np.array([[1, 7]]), 2, RoundingRule.HALF_UP).tolist()
     [[13, 88]]
-    >>> published_values(np.array([[1, 7]]), 2, Rounding.HALF_EVEN).tolist()
+    >>> published_values(np.array([[1, 7]]), 2, RoundingRule.HALF_EVEN).tolist()
     [[12, 88]]
     """
     totals = counts.sum(axis=1, keepdims=True)
     doubled = 2 * counts * 10**decimals + totals
     values = doubled // (2 * totals)
-    if rounding is Rounding.HALF_EVEN:
+    if rounding is RoundingRule.HALF_EVEN:
         values -= (doubled % (2 * totals) == 0) & (values % 2 == 1)
     return np.ascontiguousarray(values)
 
@@ -126,14 +131,14 @@ def published_values(counts: Ints, decimals: int, rounding: Rounding) -> Ints:
 def solve_rounded(
     published: Ints,
     decimals: int,
-    rounding: Rounding,
+    rounding: RoundingRule,
     n: int,
-    known: Sequence[Known],
+    known: Sequence[BoundStatement],
     wanted: Bools,
     where: str = "given",
     possible: Bools | None = None,
     *,
-    told: Sequence[Known] = (),
+    content: Sequence[BoundStatement] = (),
     certain: Fraction | None = None,
 ) -> RoundedSolution:
     """All feasible values of the cells in the wanted rows.
@@ -148,7 +153,7 @@ def solve_rounded(
         As for `solve_exact`.
     possible : bool (rows, J), optional
         False where a structural zero makes a cell impossible: its printed 0 hides nothing.
-    told : sequence of Known
+    told : sequence of BoundStatement
         What is published beside the conditionals.
     certain : Fraction, optional
         Above 1/2: ask which rows have at least this share in one cell, whatever fits.
@@ -163,14 +168,14 @@ def solve_rounded(
             "rounded conditionals of so large a sample cannot be solved in memory; check --n.",
             option="--decimals",
         )
-    rule = _Rule(10**decimals, rounding is Rounding.HALF_EVEN)
+    rule = _Rule(10**decimals, rounding is RoundingRule.HALF_EVEN)
     shown = np.ones(published.shape, dtype=bool) if possible is None else possible
-    found = _solve(published, shown, rule, n, (*told, *known), wanted, certain)
+    found = _solve(published, shown, rule, n, (*content, *known), wanted, certain)
     if found is None and known:
         nothing = np.zeros(len(published), dtype=bool)
 
-        def is_feasible(some: Sequence[Known]) -> bool:
-            return _solve(published, shown, rule, n, (*told, *some), nothing) is not None
+        def is_feasible(some: Sequence[BoundStatement]) -> bool:
+            return _solve(published, shown, rule, n, (*content, *some), nothing) is not None
 
         if is_feasible(()):
             raise clash_error(known, is_feasible, where)
@@ -193,7 +198,7 @@ def _solve(
     possible: Bools,
     rule: _Rule,
     n: int,
-    known: Sequence[Known],
+    known: Sequence[BoundStatement],
     wanted: Bools,
     certain: Fraction | None = None,
 ) -> RoundedSolution | None:
@@ -218,7 +223,7 @@ def _solve(
     item_span[:, :, 1] = 1
     item_totals = np.zeros((len(items), 2), dtype=np.int64)
     is_certain = np.zeros(len(items), dtype=bool)
-    parts: list[Ints] = [np.array([[0, 0, 1]])]  # what impossible cells hold
+    parts: list[Ints] = [np.array([[0, 0, 1]])]  # the contents of impossible cells
     end = 1
     for item, listed, solid in _leave_one_out(totals, copies, asked, target):
         if not listed.size and not solid:
@@ -238,7 +243,7 @@ def _solve(
     )
 
 
-def _row(published: Ints, possible: Bools, known: Sequence[Known]) -> _Row:
+def _row(published: Ints, possible: Bools, known: Sequence[BoundStatement]) -> _Row:
     columns = np.flatnonzero(possible)
     shown = [replace(one, cells=one.cells[columns]) for one in known]
     return _Row(columns, published[columns], _tree(shown, columns.size))
@@ -258,8 +263,8 @@ def _distinct(rows: Sequence[_Row]) -> tuple[list[_Row], Ints]:
     return items, item_of
 
 
-def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
-    """Nest the known sums of one row; sums that cross others are kept aside."""
+def _tree(known: Sequence[BoundStatement], n_cells: int) -> _StatementTree:
+    """Nest the known sums of one row; sums that cross others are kept separately."""
     sets: dict[bytes, tuple[Bools, int, int]] = {}
     for one in known:
         key = one.cells.tobytes()
@@ -267,12 +272,12 @@ def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
         sets[key] = (one.cells, max(lower, one.lower), min(upper, one.upper))
     nodes = [(np.arange(n_cells) == cell, 0, NO_LIMIT) for cell in range(n_cells)]
     nested: list[tuple[Bools, int, int]] = []
-    crossing: list[Known] = []
+    crossing: list[BoundStatement] = []
     for cells, lower, upper in sorted(sets.values(), key=lambda entry: int(entry[0].sum())):
         if int(cells.sum()) == 1:
             nodes[int(cells.argmax())] = (cells, lower, upper)
         elif any((cells & other).any() and not (other <= cells).all() for other, _, _ in nested):
-            crossing.append(Known(number=0, row=0, cells=cells, lower=lower, upper=upper))
+            crossing.append(BoundStatement(number=0, row=0, cells=cells, lower=lower, upper=upper))
         else:
             nested.append((cells, lower, upper))
     if not nested or not nested[-1][0].all():
@@ -284,7 +289,7 @@ def _tree(known: Sequence[Known], n_cells: int) -> _Tree:
             up for up in range(max(node + 1, n_cells), len(nodes)) if (nodes[node][0] <= nodes[up][0]).all()
         )
     bounds = np.array([(lower, upper) for _, lower, upper in nodes], dtype=np.int64)
-    return _Tree(parent, bounds[:, 0].copy(), bounds[:, 1].copy(), tuple(crossing))
+    return _StatementTree(parent, bounds[:, 0].copy(), bounds[:, 1].copy(), tuple(crossing))
 
 
 def _row_totals(row: _Row, rule: _Rule, n: int) -> _Totals | None:
@@ -327,7 +332,7 @@ def _solid_from(published: Ints, unit: int) -> int | None:
 def _leave_one_out(
     totals: Sequence[_Totals], copies: Ints, asked: Ints, target: int
 ) -> Iterator[tuple[int, Ints, range]]:
-    """Each asked item with its feasible totals, listed and as a range, beside everything else."""
+    """Each requested item with its feasible totals (listed and as a range), given all other items."""
     plan = leave_one_out_plan(len(asked))
     depth = 2 + (int(plan[:, 0].max()) if len(plan) else 0)
     n_words = _longest(totals, copies, target) // 64 + 1
@@ -356,7 +361,7 @@ def _leave_one_out(
 
 
 def _longest(totals: Sequence[_Totals], copies: Ints, target: int) -> int:
-    """Bits that any sumset can need: sets with a tail only get shorter, those without add up."""
+    """Bits that any sumset can need: sets with a tail only get shorter, the lengths of the others add up."""
     with_tail = max((int(one.size[0]) for one in totals if one.size[1]), default=0)
     without = sum(int(c) * int(one.size[0]) for c, one in zip(copies, totals, strict=True) if not one.size[1])
     return min(target + 1, max(with_tail, without, 1))
@@ -388,9 +393,9 @@ def _wide_from(published: Ints, unit: int) -> int:
     """A total from which the interval of every cell has more values than there are cells.
 
     When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
-    of cells less two; so from here on the intervals of neighbouring totals overlap. The four differences that an
+    of cells minus two; so from here on the intervals of neighbouring totals overlap. The four differences that an
     interval's width can be grow with t: an own interval by t / (2 unit) - 2, and all of them together as in
-    `_solid_from`; a cell that holds everybody cannot exceed t. A single cell is the total itself.
+    `_solid_from`; a cell that holds everyone cannot exceed t. A single cell is the total itself.
     """
     n_cells, total = published.size, int(published.sum())
     if n_cells == 1:
@@ -408,7 +413,7 @@ def _wide_from(published: Ints, unit: int) -> int:
 def _is_certain(row: _Row, rule: _Rule, listed: Ints, solid: range, certain: Fraction) -> bool:
     """Whether one cell holds at least this share of the row, for every feasible total and every way to fill it.
 
-    Large totals are looked at first: the ends of the printed intervals come ever closer to a share that is too low.
+    Large totals are checked first: the ends of the printed intervals approach a share that is too low.
     """
     low = [Fraction(2 * k - 1, 2 * rule.unit) for k in row.published.tolist()]
     high = [Fraction(2 * k + 1, 2 * rule.unit) for k in row.published.tolist()]
@@ -423,7 +428,7 @@ def _is_certain(row: _Row, rule: _Rule, listed: Ints, solid: range, certain: Fra
     return True
 
 
-def _crossing_runs(published: Ints, tree: _Tree, rule: _Rule, totals: Ints) -> tuple[Ints, Ints]:
+def _crossing_runs(published: Ints, tree: _StatementTree, rule: _Rule, totals: Ints) -> tuple[Ints, Ints]:
     """As `cell_runs`, for known sums that cross one another."""
     values: list[set[int]] = [set() for _ in published]
     for t in totals.tolist():
@@ -434,7 +439,7 @@ def _crossing_runs(published: Ints, tree: _Tree, rule: _Rule, totals: Ints) -> t
     return np.concatenate(runs), np.stack([np.append(0, ends[:-1]), ends], axis=1)
 
 
-def _crossing_values(published: Ints, tree: _Tree, rule: _Rule, t: int) -> list[set[int]]:
+def _crossing_values(published: Ints, tree: _StatementTree, rule: _Rule, t: int) -> list[set[int]]:
     """Values of each cell for total t when known sums cross; an empty list when there are none.
 
     Interval passing is not exact here, so partial sums of all known sets are enumerated cell by cell, forwards
@@ -469,8 +474,10 @@ def _plus(partial: tuple[int, ...], value: int, member: tuple[int, ...]) -> tupl
     return tuple(total + value * counts for total, counts in zip(partial, member, strict=True))
 
 
-def _memberships(tree: _Tree, n_cells: int, t: int) -> tuple[list[tuple[int, ...]], list[tuple[int, int]]]:
-    """Which known sums (nested, crossing, and the row itself) each cell counts in, and their bounds."""
+def _memberships(
+    tree: _StatementTree, n_cells: int, t: int
+) -> tuple[list[tuple[int, ...]], list[tuple[int, int]]]:
+    """Which known sums (nested, crossing, and the row itself) include each cell, and their bounds."""
     n_nodes = len(tree.parent)
     above: list[list[int]] = [[0] * (n_nodes - n_cells) for _ in range(n_cells)]
     for cell in range(n_cells):

@@ -1,7 +1,7 @@
 """Redesign search: arrangements without a disclosed small cell that keep the most information.
 
 Wright & Smucker (2014), section 4.3, explore such redesigns by hand. Here a redesign (`redesigns.py`) gives each attribute a
-role and a partition of its labels (`merging.py`). Unless told otherwise, no row of it may tell a person's status either.
+role and a partition of its labels (`merging.py`). Unless told otherwise, no row of it may reveal a person's status either.
 
 Utility. The attributes first put in the columns are the responses Y, those in the rows the predictors X. A
 redesign with predictors X' (wherever they stand), responses Y' in the columns and Z' moved to the rows
@@ -12,18 +12,247 @@ attributes and moving responses to the rows never raise it, so a best-first sear
 from __future__ import annotations
 
 import heapq
+import json
+import os
+import shlex
 import time
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from louver._html import Shown
+from louver._verdict import Verdict
+from louver._words import counted
 from louver.bounds.check import DisclosureRules, summary_of
+from louver.bounds.disclosure import BoundsSummary
 from louver.bounds.problem import Arrangement
-from louver.bounds.redesigns import Redesigns, State, Wishes
-from louver.bounds.suggestions import Suggestion, Suggestions
-from louver.bounds.summary import Summary
+from louver.bounds.redesigns import MergedCategories, Redesigns, State, Wishes
+from louver.bounds.result import judge
 from louver.data.histogram import Histogram
+from louver.data.write import replacing
+from louver.errors import InputError, printable
+from louver.release.write import check_out
 from louver.run import Run
+from louver.schema.validate import toml_text
 
-__all__ = ["Avoid", "search_redesigns"]
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "UTILITY",
+    "Avoid",
+    "Suggestion",
+    "Suggestions",
+    "recode_text",
+    "search_redesigns",
+    "write_recodes",
+]
+
+MAX_NAME, MAX_GROUPS = 40, 6  # of merged categories that are listed in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A safe arrangement and the share of the information about the responses that it keeps.
+
+    Attributes
+    ----------
+    merged : tuple of MergedCategories
+        Categories of the table as first arranged that were merged.
+    is_far : bool
+        Whether categories were merged that are far apart in their order or hierarchy, or missing values with others.
+    """
+
+    arrangement: Arrangement
+    summary: BoundsSummary
+    verdict: Verdict
+    bits: float
+    share: float
+    merged: tuple[MergedCategories, ...] = ()
+    is_far: bool = False
+
+    @property
+    def n_merged(self) -> int:
+        """Number of categories removed by merging."""
+        return sum(len(group.labels) - 1 for group in self.merged)
+
+    @property
+    def words(self) -> str:
+        """What was merged, in words; empty where nothing was."""
+        names: dict[str, list[str]] = {}
+        for group in self.merged:
+            names.setdefault(group.attribute, []).append(group.name)
+        content = "; ".join(f"{attribute}: {_listed(some)}" for attribute, some in names.items())
+        return content + (" (far apart)" if self.is_far else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        a = self.arrangement
+        return {
+            "name": a.label,
+            "rows": list(a.rows),
+            "cols": list(a.cols),
+            "recodes": {
+                r.attribute: {new: list(old) for new, old in (r.merge or {}).items()} for r in a.recodes
+            },
+            "bits": self.bits,
+            "share": self.share,
+            "merged": [{**asdict(group), "labels": list(group.labels)} for group in self.merged],
+            "far": self.is_far,
+            "summary": asdict(self.summary),
+        }
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of groups; long names are cut, and if there are many the middle ones are left out."""
+    shown = [name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…" for name in names]
+    return ", ".join(shown if len(shown) <= MAX_GROUPS else [*shown[: MAX_GROUPS - 2], "...", shown[-1]])
+
+
+UTILITY = (
+    "conditional mutual information, in bits, between the kept predictors and the responses still in the columns, "
+    "given the responses moved to the rows; share = bits / those of the table as first arranged"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Suggestions(Shown):
+    """Redesigns that disclose nothing, none of which another beats in every respect; safe plain moves are always among them.
+
+    Attributes
+    ----------
+    lines : tuple of Suggestion
+        Most information first; those that merge what is far apart last.
+    avoid : {"attribute", "small"}
+        Whether rows that reveal a status were avoided, or disclosed small cells alone.
+    is_proved : bool
+        Whether the whole space of redesigns was covered, so that nothing keeps more.
+    examined : int
+        Arrangements whose bounds were computed.
+    bits : float
+        Information of the table as first arranged.
+    """
+
+    lines: tuple[Suggestion, ...]
+    is_proved: bool
+    examined: int
+    bits: float
+    avoid: str = "small"
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def goal(self) -> str:
+        """What the redesigns avoid."""
+        also = " or a row that tells a status" if self.avoid == "attribute" else ""
+        return f"without a disclosed small cell{also}"
+
+    @property
+    def nothing(self) -> str:
+        """What is printed where no redesign was found."""
+        found = "No redesign is" if self.is_proved else "In the time given no redesign was found"
+        more = "" if self.is_proved else " Give more --seconds."
+        other = " --avoid small allows rows that tell a status." if self.avoid == "attribute" else ""
+        return f"{found} {self.goal} ({self.examined:,} examined).{more}{other}"
+
+    def write_recodes(self, folder: str | Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
+        """Write every redesign as a recode file to a new folder; `data` names the data in the calls inside."""
+        return write_recodes(self, Path(folder), data)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "suggestions": [line.to_dict() for line in self.lines],
+            "proved": self.is_proved,
+            "examined": self.examined,
+            "bits": self.bits,
+            "utility": UTILITY,
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_frame(self) -> pyarrow.Table:
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(
+            [
+                {
+                    "arrangement": line.arrangement.label,
+                    "bits": line.bits,
+                    "share": line.share,
+                    **asdict(line.summary),
+                }
+                for line in self.lines
+            ]
+        )
+
+    def plot(self) -> Figure:
+        from louver.bounds.plot import plot_suggestions
+
+        return plot_suggestions(self)
+
+    def __repr__(self) -> str:
+        if not self.lines:
+            return self.nothing
+        how = "nothing keeps more" if self.is_proved else "the best found so far"
+        shown = [
+            f"  {line.share:6.1%} kept, {line.summary.disclosed_rows:>3} rows determined: {line.arrangement.label}"
+            + (f" ({line.words})" if line.merged else "")
+            for line in self.lines[:8]
+        ]
+        content = f"{counted(len(self.lines), 'redesign')} {self.goal}"
+        more = (
+            [f"  ... and {left:,} more: --html and --json list them all"]
+            if (left := len(self.lines) - 8) > 0
+            else []
+        )
+        return "\n".join([f"{content} ({how}; {self.examined:,} examined)", *map(printable, shown), *more])
+
+
+def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
+    """Write one file for each redesign, for its owner's eyes only: labels may be confidential.
+
+    Parameters
+    ----------
+    data : sequence of str
+        What stands after `louver bounds` to name the data, for the call in each file.
+    """
+    check_out(folder, "--write-recodes")
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError:
+        raise InputError(
+            f"option --write-recodes: {folder.name} cannot be made; check permissions and disk space.",
+            option="--write-recodes",
+        ) from None
+    paths = [folder / f"redesign-{number:02d}.toml" for number in range(1, len(suggestions.lines) + 1)]
+    for path, suggestion in zip(paths, suggestions.lines, strict=True):
+        with replacing(path, mode=0o600) as stream:
+            stream.write(recode_text(suggestion, data, os.fspath(path)).encode("utf-8"))
+    return paths
+
+
+def recode_text(suggestion: Suggestion, data: Sequence[str], path: str) -> str:
+    """The recodes of one redesign in TOML; comments say what it keeps and how to run it."""
+    a = suggestion.arrangement
+    call = [
+        "louver",
+        "bounds",
+        *data,
+        "--rows",
+        ",".join(a.rows),
+        "--cols",
+        ",".join(a.cols),
+        "--recode",
+        path,
+    ]
+    lines = [f"# keeps {suggestion.share:.1%} of the information", f"# {printable(shlex.join(call))}"]
+    for recode in a.recodes:
+        lines += ["", f"[{toml_text(recode.attribute)}]"]
+        for new, old in (recode.merge or {}).items():
+            lines.append(f"{toml_text(new)} = [{', '.join(map(toml_text, old))}]")
+    return "\n".join(lines) + "\n"
+
 
 Avoid = Literal["small", "attribute"]
 
@@ -39,7 +268,7 @@ def search_redesigns(
     avoid: Avoid = "attribute",
     wishes: Wishes | None = None,
     seconds: float = 30.0,
-    run: Run | None = None,
+    run: Run,
 ) -> Suggestions:
     """Search for safe redesigns of an arrangement, for at most `seconds`.
 
@@ -47,13 +276,13 @@ def search_redesigns(
     ----------
     histogram : Histogram
         The table before recodes of the arrangement; redesigns are at least as coarse as those recodes, and theirs
-        are from the labels of this table.
+        apply to the labels of this table.
     avoid : {"attribute", "small"}
-        Whether a redesign may have rows that tell a status.
+        Whether a redesign may have rows that reveal a status.
     wishes : Wishes, optional
         What redesigns must leave alone.
-    run : Run, optional
-        Told the share of time used and the number of arrangements examined; what is found so far is kept when it is hurried.
+    run : Run
+        Gets the share of time used and the number of arrangements examined; what has been found so far is kept if it is told to hurry.
 
     Returns
     -------
@@ -65,11 +294,12 @@ def search_redesigns(
     Two queues over the same states take turns. One pops the state whose redesigns could keep the most information,
     which yields the proof. The other follows the fewest disclosed small cells, leaves out what cannot
     beat the best safe arrangement so far, and finds good ones early. Plain moves, without merging, are examined before all else,
-    and one that is safe is told even where a merge keeps more or shows less.
+    and one that is safe is listed even where a merge keeps more or shows less.
     """
     started = time.perf_counter()
-    run = Run() if run is None else run
-    search = _Search(Redesigns(histogram, arrangement, wishes), options, run, started + seconds, avoid)
+    search = _RedesignSearch(
+        Redesigns(histogram, arrangement, wishes), options, run, started + seconds, avoid
+    )
     while search.by_bits:
         search.prove()
         search.dive()
@@ -81,7 +311,7 @@ def search_redesigns(
     return search.suggestions(time.perf_counter() - started)
 
 
-class _Search:
+class _RedesignSearch:
     """The states met so far and the safe arrangements among them that nothing beats."""
 
     def __init__(
@@ -97,7 +327,7 @@ class _Search:
         self.by_bits: list[tuple[float, int, State]] = []
         self.by_risk: list[tuple[int, float, int, State]] = []
         self.bound: dict[State, float] = {}
-        self.summaries: dict[State, Summary] = {}
+        self.summaries: dict[State, BoundsSummary] = {}
         self.archive: list[Suggestion] = []
         self.plain: list[Suggestion] = []
         self.total_bits = space.bits(space.start())
@@ -159,11 +389,11 @@ class _Search:
             n_bad = self._n_bad(self._examine(state))
             heapq.heappush(self.by_risk, (n_bad, -self.bound[state], self.examined, state))
 
-    def _n_bad(self, summary: Summary) -> int:
-        """Disclosed small cells, and rows that tell a status where they are to be avoided."""
+    def _n_bad(self, summary: BoundsSummary) -> int:
+        """Disclosed small cells, and rows that reveal a status where they are to be avoided."""
         return summary.disclosed_small_cells + (summary.certain_rows if self.avoid == "attribute" else 0)
 
-    def _examine(self, state: State) -> Summary:
+    def _examine(self, state: State) -> BoundsSummary:
         self.run.check()
         if state not in self.summaries:
             redesign = self.space.arrangement(state)
@@ -174,6 +404,13 @@ class _Search:
                 found = Suggestion(
                     arrangement=redesign,
                     summary=summary,
+                    verdict=judge(
+                        summary,
+                        small=self.options.small,
+                        certain=self.options.certain,
+                        is_counted=True,
+                        survey_weight=self.options.survey_weight,
+                    ),
                     bits=bits,
                     share=_share(bits, self.total_bits),
                     merged=self.space.merged(state),

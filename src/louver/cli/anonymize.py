@@ -55,12 +55,12 @@ def anonymize(
         check_page(html, request.files())
     with reports(html) as report:
         release = anonymize_verb(spec=request, out=out, ledger=ledger, report=report, run=run)
-    told = [repr(release), WITHHELD if release.is_withheld else f"Release: {printable(out)}"]
+    content = [repr(release), WITHHELD if release.is_withheld else f"Release: {printable(out)}"]
     if release.ledger is not None:
-        told.append(f"Logged as an exact disclosure in {printable(release.ledger)}")
+        content.append(f"Logged as an exact disclosure in {printable(release.ledger)}")
     if release.remark is not None:
-        told.append(printable(release.remark[0].upper() + release.remark[1:]))
+        content.append(printable(release.remark[0].upper() + release.remark[1:]))
     if html is not None and not release.is_withheld:
-        told.append(f"For the steward, not for release: {printable(html)}")
-    say_json(release.to_json()) if json else say("\n".join(told))
+        content.append(f"For the steward, not for release: {printable(html)}")
+    say_json(release.to_json()) if json else say("\n".join(content))
     return CHECK_FAILED if release.is_withheld else 0

@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +15,7 @@ from typer.main import get_command
 from louver import __version__
 from louver.cli import VERBS
 from louver.cli.console import say, stopping_signal, tolerant_output
-from louver.errors import Cancelled, LouverError, one_sentence, printable
+from louver.errors import Cancelled, LouverError, internal_error, one_sentence, printable
 
 __all__ = ["app", "run_app"]
 
@@ -26,7 +25,7 @@ NUMBER_KINDS = {int: "a whole number", float: "a number"}
 
 
 class Verbs(TyperGroup):
-    """The verbs; the help of all of them is told without importing any."""
+    """The verbs; their help is shown without importing any of them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
@@ -70,7 +69,7 @@ def _root(
 
 
 def run_app() -> int:
-    """Run what the arguments ask for; the exit code. Every expected failure is one sentence on stderr."""
+    """Run what the arguments ask for and return the exit code. Every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     name = f"louver {verb}" if verb in VERBS else "louver"
     # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
@@ -87,14 +86,14 @@ def run_app() -> int:
         code = _fail(name, str(error))
     except typer.TyperException as error:
         code = _fail(name, _usage_problem(error))
-    except SystemExit:  # how the parser ends when whoever reads our output has gone
+    except SystemExit:  # how the parser exits when the reader of our output has closed the pipe
         code = OUTPUT_CLOSED
     except MemoryError:
         code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")
     except Exception as error:
         if os.environ.get("LOUVER_DEBUG"):
             raise
-        code = _fail(name, _internal_problem(error), INTERNAL)
+        code = _fail(name, f"{internal_error(error)} (LOUVER_DEBUG=1 shows more).", INTERNAL)
     if code == INTERRUPTED:
         code = _fail(name, "stopped.", 128 + stopping_signal())
     return code
@@ -103,7 +102,7 @@ def run_app() -> int:
 def _load(verb: str) -> None:
     """Import a verb, its kernels first, here and not from deep inside the parser.
 
-    Python's stack of frames grows by pages. While Numba is imported it calls small functions many thousand times; where those calls
+    Python's stack of frames grows by pages. While Numba is imported it calls small functions many thousands of times; where those calls
     straddle the end of a page, every one of them maps and unmaps memory, a tenth of a second in all.
     """
     if verb in WITH_KERNELS:
@@ -123,7 +122,7 @@ def _usage_problem(error: typer.TyperException) -> str:
         assert error.param is not None
         kind = NUMBER_KINDS[error.param.type_descriptor.annotation]
         return f"option {error.param.opts[0]} must be {kind}."
-    # The parser's other classes are not public, so they are told apart by what they carry.
+    # The parser's other classes are not public, so they are distinguished by what they carry.
     carried = vars(error)
     option: str | None = carried.get("option_name")
     context: Any = carried.get("ctx")
@@ -137,14 +136,3 @@ def _usage_problem(error: typer.TyperException) -> str:
         near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
         return f"there is no option {option}; {near[0] if near else 'see --help.'}"
     return f"option {option} {'takes no value' if 'not take' in error.message else 'needs a value'}."
-
-
-def _internal_problem(error: BaseException) -> str:
-    """Where an unexpected error arose, without any value it may carry."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = (
-        "unknown" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-    )
-    return f"internal error {type(error).__name__} at {place}; please report it (LOUVER_DEBUG=1 shows more)."

@@ -44,7 +44,7 @@ def audit(
         check_page(html, request.files())
     found = audit_verb(spec=request, report=page_of, run=run)
     if html is not None:
-        # What was published gets its page, whatever comes.
+        # Whatever was published gets its page, even if the run is cancelled.
         write_audit_report(found, request, html, run if found.published is None else Run())
     if json:
         say_json(found.to_json())
@@ -60,7 +60,7 @@ def audit(
 
 
 def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
-    """What became of a publication, with the first reason where it was refused."""
+    """The outcome of a publication, with the first reason if it was refused."""
     if options.publish is None:
         return []
     if found.published is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from louver.bounds import BoundsOptions, answer
 from louver.cli import VERBS
 from louver.cli.console import say, say_json
@@ -22,16 +24,16 @@ app = group(VERBS["bounds"])
 def bounds(
     *, file: File = None, given: Given, html: Html = None, json: Json = False, spec: SpecFile = None, run: Run
 ) -> int:
-    """Audit what a table of conditional frequencies gives away."""
-    request = ask(BoundsOptions, file, spec, given)
+    """Audit what a table of conditional frequencies discloses."""
+    request = replace(ask(BoundsOptions, file, spec, given), run=run)
     if html is not None:
         check_page(html, request.files())
-    found = answer(request, run)
+    found = answer(request)
     if html is not None:
         from louver.report.bounds import write_bounds_report
 
         published = None if found.publication is None else found.publication.published
-        # What was written gets its page, whatever comes.
+        # Whatever was written gets its page, even if the run is cancelled.
         write_bounds_report(found, request, html, run if published is found.recodes is None else Run())
     if json:
         say_json(found.to_json())

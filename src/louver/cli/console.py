@@ -1,4 +1,4 @@
-"""What a person at a terminal sees and does: lines, bars, Ctrl-C."""
+"""Terminal interaction: output lines, progress bars, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = [
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.4
-"""Work that has not noticed by then that it shall stop is interrupted where it stands."""
+"""Work that has not reacted to a request to stop by then is interrupted where it stands."""
 CLEARING_SECONDS = 3.0
-"""Work that has noticed, or is past the point where it can stop, is left in peace so long: nothing half-done must stay behind."""
+"""Work that has reacted, or can no longer stop, is given this long to finish: nothing half-done may be left behind."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
 AGAIN, AGAIN_SECONDS = b"\0", 0.01
-"""What asks for another interrupt, once the place that swallowed the last one has been left."""
+"""Requests another interrupt once execution has left the code that swallowed the last one."""
 NOTICE = "compiling, once per installation: about {} s"
 _caught: list[int] = []
 _bars: list[Any] = []
@@ -44,12 +44,12 @@ PLAIN = {"→": "->", "…": "...", "×": "x", "≤": "<=", "≥": ">=", "–": 
 
 
 def say(text: str) -> None:
-    """Print lines of a result on stdout; of control characters, only line breaks are left."""
+    """Print lines of a result on stdout; all control characters except line breaks are replaced."""
     _write("".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text))
 
 
 def say_json(text: str) -> None:
-    """Print JSON on stdout; what its encoding cannot hold or a terminal would obey is escaped, so that no label changes."""
+    """Print JSON on stdout, escaping what its encoding lacks or a terminal would interpret, so that no label changes."""
     import json
     import re
 
@@ -62,9 +62,9 @@ def say_json(text: str) -> None:
 
 
 def say_release(release: Any, out: object, *, as_json: bool) -> None:
-    """Tell what was released, and where it is if anywhere."""
-    told = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
-    say_json(release.to_json()) if as_json else say(told)
+    """Report what was released and, if it was written, where it is."""
+    content = repr(release) if out is None else f"{release!r}\nRelease: {printable(out)}"
+    say_json(release.to_json()) if as_json else say(content)
 
 
 def _write(text: str) -> None:
@@ -74,7 +74,7 @@ def _write(text: str) -> None:
 
 
 def tolerant_output() -> None:
-    """Let characters that the terminal's encoding lacks be written in others."""
+    """Let characters that the terminal's encoding lacks be replaced by others."""
     codecs.register_error("louver", _in_other_letters)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -99,7 +99,7 @@ def console_run() -> Iterator[Run]:
 
 
 def _say_aside(sentence: str) -> None:
-    """A sentence on stderr, which is not the answer."""
+    """Print a sentence that is not part of the result on stderr."""
     _wipe_bar()
     sys.stderr.write(f"louver: {printable(sentence)}.\n")
     sys.stderr.flush()
@@ -107,7 +107,7 @@ def _say_aside(sentence: str) -> None:
 
 @contextmanager
 def compile_notices(write: Callable[[str], None]) -> Iterator[None]:
-    """Say when kernels are being compiled, so that the wait is explained; one notice per wait, however commands nest."""
+    """Announce that kernels are being compiled, to explain the wait; one notice per wait, however commands nest."""
     outer, listeners[:] = listeners[:], [lambda seconds: write(NOTICE.format(seconds))]
     try:
         yield
@@ -143,7 +143,7 @@ def _signals(run: Run) -> Iterator[None]:
             raise KeyboardInterrupt
 
     def unraisable(lost: sys.UnraisableHookArgs) -> None:
-        """An interrupt that came while a finalizer ran is lost there: nothing to print, and another one is needed."""
+        """An interrupt that arrives while a finalizer runs is lost there: print nothing, and request another one."""
         if _caught and lost.exc_type is KeyboardInterrupt:
             theirs.send(AGAIN)
         else:
@@ -157,7 +157,7 @@ def _signals(run: Run) -> Iterator[None]:
     try:
         yield
     except Exception:
-        run.check()  # a library's own clean-up may hide the interrupt behind whatever fails in it
+        run.check()  # a library's own clean-up may fail and hide the interrupt
         raise
     finally:
         sys.unraisablehook = hook
@@ -170,7 +170,7 @@ def _signals(run: Run) -> Iterator[None]:
 
 
 def _watch(ours: socket.socket, run: Run, is_late: threading.Event) -> None:
-    """Cancel on the first signal, interrupt the main thread where that takes too long, end on the second signal."""
+    """Cancel on the first signal, interrupt the main thread if that takes too long, and exit on the second signal."""
     while True:
         try:
             received = ours.recv(1)
@@ -208,7 +208,7 @@ def _interrupt_main_thread(number: int) -> None:
 def _bar() -> Iterator[
     tuple[Callable[[str, float, float], None] | None, Callable[[float, float | None], None] | None]
 ]:
-    """A progress bar on stderr, from the second second on, where stderr is a terminal, and what tells where a search stands."""
+    """A progress bar on stderr after the first second, if stderr is a terminal, and a callback that shows the search status."""
     if not sys.stderr.isatty():
         yield None, None
         return
@@ -246,8 +246,8 @@ def _new_bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    told = TextColumn("{task.description}", markup=False)
-    columns = (told, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    content = TextColumn("{task.description}", markup=False)
+    columns = (content, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     bar = Progress(
         *columns,
         console=Console(stderr=True),

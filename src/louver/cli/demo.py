@@ -1,4 +1,4 @@
-"""`louver demo`: every job once, as the commands that do it, on sample files that come with louver."""
+"""`louver demo`: every job once, as the commands that do it, on sample files shipped with louver."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder for data and reports; made where there is none.")
     ] = Path("demo-output"),
-    seconds: Annotated[float, typer.Option(metavar="S", help="Time for each search.")] = 10.0,
+    seconds: Annotated[float, typer.Option(metavar="S", help="Time for each search.")] = 5.0,
     files: Annotated[bool, typer.Option("--files", help="Only write the sample files.")] = False,
     run: Run,
 ) -> int:
@@ -116,7 +116,7 @@ def _placed(word: str, out: Path) -> str:
 
 
 def _make_room(out: Path) -> None:
-    """An empty folder with the demo's mark; whatever an earlier demo left in it goes, anything else stays."""
+    """An empty folder with the demo's mark; files left by an earlier demo are removed, anything else stays."""
     if (out / MARK).is_file():
         shutil.rmtree(out)
     elif out.is_dir() and any(out.iterdir()):

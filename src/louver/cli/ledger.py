@@ -65,7 +65,7 @@ def ledger_init(
     *,
     run: Run,
 ) -> int:
-    """Make a ledger and grant it a first amount; the amount's measure stays the ledger's."""
+    """Make a ledger and grant it a first amount; its measure becomes that of the ledger."""
     if neighbours not in list(Relation):
         raise InputError(f"option --neighbours must be one of {', '.join(Relation)}.", option="--neighbours")
     measure, amount = _ledger_amount(epsilon, rho)
@@ -110,7 +110,7 @@ def ledger_succeed(
     new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The ledger file to make.")] = None,
     json: Json = False,
 ) -> int:
-    """Carry on in a new ledger after data changed: it starts with what was spent, and the old one is closed."""
+    """Continue in a new ledger after the data changed: it starts with what was spent, and the old one is closed."""
     path = _ledger_file(file)
     if new is None:
         raise InputError("argument NEW is missing; name the ledger to make.", option="NEW")
@@ -186,7 +186,7 @@ def _ledger_file(file: Path | None) -> Path:
 
 
 def _new_ledger_file(file: Path) -> Path:
-    """Refuse names by which the other ledgers of a folder would not know that this one pays, too."""
+    """Refuse file names under which the folder's other ledgers would not recognise this one as a ledger."""
     if file.suffix != SUFFIX:
         raise InputError(
             f"a ledger is found by the end of its name; call it {file.name}{SUFFIX}.",
@@ -233,7 +233,7 @@ def _facts(state: LedgerState) -> Iterator[str]:
 
 
 def _history(state: LedgerState) -> Iterator[str]:
-    """A dated line for every event; what became of a debit stands in its own line."""
+    """A dated line for every event; the outcome of a debit has a line of its own."""
     shown = [
         event
         for event in state.events
@@ -247,5 +247,5 @@ def _history(state: LedgerState) -> Iterator[str]:
         fate = "" if event.state is None else f" ({event.state})"
         place = "" if event.release is None else f", release {event.release}"
         date = event.at[:16].replace("T", " ")
-        told = f"{kind}{': ' if event.what else ''}{event.what}{fate}{place}"
-        yield f"{event.entry:>4}  {date:<16}  {event.verb or 'ledger':<9}  {amount:>{width}}  {told}"
+        content = f"{kind}{': ' if event.what else ''}{event.what}{fate}{place}"
+        yield f"{event.entry:>4}  {date:<16}  {event.verb or 'ledger':<9}  {amount:>{width}}  {content}"

@@ -37,7 +37,7 @@ __all__ = [
 CHECK_FAILED = 1
 
 Given = dict[str, Any]
-"""A command's parameter of this kind takes every option of its model that was written, parsed."""
+"""A command's parameter of this type receives every option of its model that was given, parsed."""
 
 File = Annotated[
     str | None,
@@ -71,7 +71,7 @@ def group(help: str) -> typer.Typer:
 
 
 def help_alone(app: typer.Typer) -> None:
-    """Let a verb with several commands tell about them when it is called without one."""
+    """Let a verb with several commands list them when it is called without one."""
 
     @app.callback(invoke_without_command=True)
     def _help(context: typer.Context) -> None:
@@ -92,13 +92,13 @@ def command(
     Of its parameters, `given` becomes the options of the model (or `only` some) and, for a verb that opens data, of its
     source; `run` is the command's `Run`; the others are Typer's.
     """
-    told = [one for one in _options(model) if only is None or one.name in only]
+    content = [one for one in _options(model) if only is None or one.name in only]
 
     def register(function: Command) -> Command:
         @wraps(function)
         def call(**written: Any) -> int:
-            given = {one.name: _parsed(one, written.pop(_slot(one))) for one in told}
-            if told:
+            given = {one.name: _parsed(one, written.pop(_slot(one))) for one in content}
+            if content:
                 written["given"] = {key: value for key, value in given.items() if value is not None}
             if "run" not in parameters:
                 return function(**written)
@@ -106,7 +106,7 @@ def command(
                 return function(**written, run=run)
 
         parameters = signature(function, eval_str=True).parameters
-        shown = _expanded(parameters.values(), told)
+        shown = _expanded(parameters.values(), content)
         call.__signature__ = signature(function).replace(parameters=shown)  # type: ignore[attr-defined]
         call.__annotations__ = {one.name: one.annotation for one in shown}
         app.command(name, epilog=epilog)(call)
@@ -116,7 +116,7 @@ def command(
 
 
 def the_spec(argument: Path | None, option: Path | None, what: str) -> Path:
-    """The spec of a verb that takes it as its argument, and as --spec like the others; `what` says what to name where it is missing."""
+    """The spec of a verb that takes it as its argument, and as --spec like the others; `what` says what to name if it is missing."""
     if argument is not None and option is not None:
         raise InputError("the spec is named twice; give SPEC.toml or --spec.", option="--spec")
     path = argument or option
@@ -134,16 +134,16 @@ def _options(model: type[Options] | None) -> Iterator[Described]:
 
 
 def _slot(one: Described) -> str:
-    """Name of the parameter; the parser's own names must not be hidden."""
+    """Name of the parameter; the parser's own names must not be shadowed."""
     return f"given_{one.name}"
 
 
-def _expanded(parameters: Any, told: list[Described]) -> list[Parameter]:
+def _expanded(parameters: Any, content: list[Described]) -> list[Parameter]:
     """The parameters with `given` written out."""
     expanded = []
     for parameter in parameters:
         if parameter.name == "given":
-            expanded += [_parameter(one) for one in told]
+            expanded += [_parameter(one) for one in content]
         elif parameter.name != "run":
             expanded.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
     return [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in expanded]
@@ -158,7 +158,7 @@ def _parameter(one: Described) -> Parameter:
 
 
 def _parsed(one: Described, value: Any) -> Any:
-    """The value of an option as its model takes it; None where it was not written."""
+    """The value of an option as its model takes it; None if it was not given."""
     if value is None or value is False or value == []:
         return None
     if one.form == "pairs":

@@ -43,13 +43,13 @@ def profile(
     if html is not None:
         check_page(html, request.files())
     found = profile_verb(spec=request, run=run)
-    told = [repr(found)]
+    content = [repr(found)]
     page = None if html is None else run.attend(profile_report, found)
     if write_spec_file is not None:
         write_spec(found, request.data, request.source, write_spec_file)
-        told.append(f"Spec to start from: {write_spec_file}")
+        content.append(f"Spec to start from: {write_spec_file}")
     if html is not None and page is not None:
         write_page(page, html)
-        told.append(f"For the steward, not for release: {html}")
-    say_json(found.to_json()) if json else say("\n".join(told))
+        content.append(f"For the steward, not for release: {html}")
+    say_json(found.to_json()) if json else say("\n".join(content))
     return 0

@@ -13,17 +13,19 @@ from louver.cli.parameters import CHECK_FAILED, Given, Html, Json, Out, SpecAgai
 from louver.errors import printable
 from louver.protect import ProtectOptions
 from louver.protect import protect as protect_verb
+from louver.protect.argus import read_argus
 from louver.report.page import check_page
 from louver.report.protect import write_protect_report
 from louver.run import Run
-from louver.schema.request import ask
+from louver.schema.request import Request, ask
 
 app = group(VERBS["protect"])
 
 ProtectSpec = Annotated[
     Path | None,
     typer.Argument(
-        metavar="SPEC.toml", help="File with a [protect] section that lists tables, codes and rules."
+        metavar="SPEC.toml",
+        help="File with a [protect] section that lists tables, codes and rules, or a batch file of tau-ARGUS (.arb).",
     ),
 ]
 
@@ -45,12 +47,12 @@ def protect(
 ) -> int:
     """Hide cells of linked tables, with a proof that nobody can work them out."""
     path = the_spec(file, spec, "a file with a [protect] section")
-    request = ask(ProtectOptions, None, path, given)
+    request = _request(path, given)
     if html is not None:
         check_page(html, request.files())
     found = protect_verb(spec=request, out=out, run=run)
     if html is not None:
-        # What was published gets its page, whatever comes.
+        # Whatever was published gets its page, even if the run is cancelled.
         write_protect_report(found, request, html, run if found.published is None else Run())
     if json:
         say_json(found.to_json())
@@ -59,4 +61,12 @@ def protect(
         if out is not None:
             lines.append(f"Published: {printable(out)}" if found.published else "Not published.")
         say("\n".join(lines + ([] if html is None else [f"Report: {printable(html)}"])))
-    return 0 if found.is_protected else CHECK_FAILED
+    return 0 if found.is_publishable else CHECK_FAILED
+
+
+def _request(path: Path, given: Given) -> Request[ProtectOptions]:
+    """From a spec, or from a batch file of tau-ARGUS; what is given on the command line takes precedence."""
+    if path.suffix.lower() != ".arb":
+        return ask(ProtectOptions, None, path, given)
+    options, records = read_argus(path)
+    return ask(ProtectOptions, records, None, {**options, **given})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +29,16 @@ from louver.report.topdown import topdown_report
 from louver.report.topdown_plan import plan_report
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.topdown import area, check, estimate, extend, measure, plan
+from louver.topdown import area, areas, check, estimate, export_nmf, extend, import_nmf, measure, plan
 from louver.topdown import topdown as topdown_verb
-from louver.topdown.options import AreaOptions, CheckOptions, PlanOptions, RunOptions
+from louver.topdown.options import (
+    AreaOptions,
+    AreasOptions,
+    CheckOptions,
+    ImportOptions,
+    PlanOptions,
+    RunOptions,
+)
 
 app = group(
     "Private microdata over a tree of regions, with public knowledge kept exactly. Everything is asked for in a spec file."
@@ -51,7 +60,7 @@ SpecArgument = Annotated[
 def topdown_check(
     *, file: SpecArgument = None, given: Given, json: Json = False, spec: SpecAgain = None, run: Run
 ) -> int:
-    """Is the public knowledge consistent, and what follows from it? Opens no records, spends nothing."""
+    """Check whether the public knowledge is consistent, and what it implies. Opens no records, spends nothing."""
     options = validated(CheckOptions, given)
     found = check(_spec(file, spec), invariants=options.invariants, table=options.placed(), run=run)
     say_json(found.to_json()) if json else say(repr(found))
@@ -93,7 +102,7 @@ def topdown_measure(
     spec: SpecAgain = None,
     run: Run,
 ) -> int:
-    """Read the records once, pay, draw the noise, and leave what may cross the wall in a folder."""
+    """Read the records once, debit the ledger, draw the noise, and write what may leave the confidential side to a folder."""
     measured = measure(_spec(file, spec), out=_folder(out), ledger=ledger, **given, run=run)
     say_json(measured.to_json()) if json else say(repr(measured))
     return 0
@@ -116,10 +125,7 @@ def topdown_estimate(
     run: Run,
 ) -> int:
     """Make a release from measurements; never opens the records, costs no privacy, and may be repeated."""
-    if "measurements" not in given:
-        raise InputError(
-            "option --measurements is missing; name the folder that measure left.", option="--measurements"
-        )
+    _measurements(given)
     release = estimate(_spec(file, spec), out=_folder(out), **given, report=topdown_report, run=run)
     say_release(release, out, as_json=json)
     return 0
@@ -142,7 +148,7 @@ def topdown_run(
     spec: SpecAgain = None,
     run: Run,
 ) -> int:
-    """Measure, estimate and release in one go."""
+    """Measure, estimate and release in one step."""
     release = topdown_verb(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
     say_release(release, out, as_json=json)
     return 0
@@ -165,9 +171,73 @@ def topdown_extend(
     spec: SpecAgain = None,
     run: Run,
 ) -> int:
-    """Give the people of a release new and finer attributes, paid for by the same ledger; not one of them changes."""
+    """Give the people of a release new and finer attributes, paid for by the same ledger; everything else about them stays the same."""
     release = extend(_spec(file, spec), out=out, ledger=ledger, **given, report=topdown_report, run=run)
     say_release(release, out, as_json=json)
+    return 0
+
+
+@command(app, AreasOptions, name="areas", epilog=DONE)
+def topdown_areas(
+    *,
+    release: Annotated[
+        Path | None, typer.Argument(metavar="RELEASE", help="Release directory with intervals.")
+    ] = None,
+    given: Given,
+    json: Json = False,
+    run: Run,
+) -> int:
+    """Count the people of many areas of a release in one table, with standard errors and 90 % intervals."""
+    if release is None:
+        raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
+    if "areas" not in given:
+        raise InputError(
+            "option --areas is missing; name a file with the columns area and leaf.", option="--areas"
+        )
+    found = areas(release, **given, run=run)
+    say_json(found.to_json()) if json else say(repr(found))
+    return 0
+
+
+@command(app, ImportOptions, name="import-nmf", epilog=DONE)
+def topdown_import(
+    *,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="Folder of one product, with County.parquet and others."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for spec, leaves and measurements; must not exist."),
+    ] = None,
+    given: Given,
+    json: Json = False,
+    run: Run,
+) -> int:
+    """Read noisy measurement files that the Census Bureau published, to estimate from; costs no privacy."""
+    if folder is None:
+        raise InputError("argument FOLDER is missing; name the folder of one product.", option="FOLDER")
+    found = import_nmf(folder, out=_folder(out), **given, run=run)
+    say_json(found.to_json()) if json else say(repr(found))
+    return 0
+
+
+@command(app, RunOptions, only=("measurements",), name="export-nmf", epilog=DONE)
+def topdown_export(
+    *,
+    file: SpecArgument = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for the files; must not exist.")
+    ] = None,
+    given: Given,
+    json: Json = False,
+    spec: SpecAgain = None,
+    run: Run,
+) -> int:
+    """Write measurements in the layout of noisy measurement files, for programs that read these; costs no privacy."""
+    path = export_nmf(_spec(file, spec), measurements=_measurements(given), out=_folder(out), run=run)
+    content = {"files": str(path)}
+    say_json(dumps(content)) if json else say(f"Written to {path.name}")
     return 0
 
 
@@ -181,7 +251,7 @@ def topdown_area(
     json: Json = False,
     run: Run,
 ) -> int:
-    """Count the people of any leaves or regions of a release together, with standard errors and 90 % intervals."""
+    """Count the people of any set of leaves or regions of a release, with standard errors and 90 % intervals."""
     if release is None:
         raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
     if "leaves" not in given:
@@ -189,6 +259,14 @@ def topdown_area(
     found = area(release, **given, run=run)
     say_json(found.to_json()) if json else say(repr(found))
     return 0
+
+
+def _measurements(given: Mapping[str, Any]) -> str:
+    if "measurements" not in given:
+        raise InputError(
+            "option --measurements is missing; name the folder that measure left.", option="--measurements"
+        )
+    return str(given["measurements"])
 
 
 def _spec(file: Path | None, spec: Path | None) -> Path:

@@ -26,9 +26,18 @@ def verify(
             help="Leave report.html unchecked, for a release whose page another version of louver made.",
         ),
     ] = False,
+    accept_strings: Annotated[
+        int,
+        typer.Option(
+            "--accept-strings",
+            min=0,
+            metavar="N",
+            help="Accept up to N strings of the manifest that no published file has, which you have read.",
+        ),
+    ] = 0,
     json: Json = False,
 ) -> int:
     """Recompute every promise of a release from its published files."""
-    outcome = verify_release(release, skip_report=skip_report)
+    outcome = verify_release(release, skip_report=skip_report, accept_strings=accept_strings)
     say_json(outcome.to_json()) if json else say(str(outcome))
     return 0 if outcome.passed else CHECK_FAILED

@@ -1,1 +1,1 @@
-"""The only readers of records: files, databases and dataframes in, coded records and histograms out."""
+"""The only readers of records: files, databases and dataframes go in, coded records and histograms come out."""

@@ -1,4 +1,4 @@
-"""Columns in memory: as codes into the list of their values, and with the type of number that their text stands for."""
+"""Columns in memory: as codes into the list of their values, and the type of number that their text stands for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CodedColumn:
     values : StringArray
         The values that occur, as text.
     counts : ndarray of int64, shape (number of values,)
-        Records of each value.
+        Number of records with each value.
     n_missing : int
     """
 
@@ -42,17 +42,17 @@ class CodedColumn:
 
     @property
     def n_values(self) -> int:
-        """Different values, missing aside."""
+        """Number of distinct values, not counting missing."""
         return len(self.counts)
 
     @property
     def n_known(self) -> int:
-        """Records that have a value."""
+        """Number of records that have a value."""
         return len(self.codes) - self.n_missing
 
     @property
     def n_codes(self) -> int:
-        """Different codes, that of missing included where it occurs."""
+        """Number of distinct codes, including the code for missing if it occurs."""
         return self.n_values + (self.n_missing > 0)
 
     @property
@@ -66,33 +66,33 @@ def read_coded(source: Source, names: Sequence[str], run: Run) -> tuple[CodedCol
 
     Notes
     -----
-    **Cost**: 4 bytes per value, and the text of every different value of a column.
+    **Cost**: 4 bytes per value, and the text of every distinct value of a column.
     """
     chunks = _encoded(source, names, run)
     return tuple(_coded(column, parts) for column, parts in zip(names, chunks, strict=True))
 
 
 def coded_column(name: str, column: pa.ChunkedArray) -> CodedColumn:
-    """The same of a column in memory."""
+    """The same for a column in memory."""
     texts = column.cast(pa.string()).combine_chunks()
     return _coded(name, [texts.dictionary_encode()])
 
 
 def _encoded(source: Source, names: Sequence[str], run: Run) -> list[list[pa.DictionaryArray]]:
-    """Every column as batches of codes, each with the values of its batch."""
+    """Every column as batches of codes, each with the list of values of its batch."""
     fields = ", ".join(text_sql(source, name) for name in names)
-    counted = source.first_row("SELECT count(*) AS n FROM records")
-    assert counted is not None
+    total = source.estimate_rows()
     chunks: list[list[pa.DictionaryArray]] = [[] for _ in names]
     for number, batch in enumerate(source.batches(f"SELECT {fields} FROM records")):
         for parts, column in zip(chunks, batch.columns, strict=True):
             parts.append(column.dictionary_encode())
-        run.report("reading", min((number + 1) * BATCH_ROWS, counted["n"]), counted["n"])
+        done = (number + 1) * BATCH_ROWS
+        run.report("reading", min(done, total), total)
     return chunks
 
 
 def _coded(name: str, parts: list[pa.DictionaryArray]) -> CodedColumn:
-    """One list of values for all batches; the batches are let go."""
+    """One list of values for all batches; the batches are released."""
     whole = pa.chunked_array(parts).unify_dictionaries()
     parts.clear()
     values = whole.chunk(0).dictionary
@@ -109,11 +109,11 @@ def _coded(name: str, parts: list[pa.DictionaryArray]) -> CodedColumn:
 
 INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
 NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
-"""As programs write numbers: what starts with a plus sign or with zeros is a code ("007", "+49")."""
+"""Numbers as programs write them; a leading plus sign or leading zeros mark a code ("007", "+49")."""
 
 
 def typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of text as whole numbers or numbers where every value is one; anything else as it is.
+    """A text column converted to integers or numbers if every value is one; otherwise unchanged.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def number_type(column: pa.ChunkedArray) -> pa.DataType | None:
-    """The type of numbers that every value of a column of text is; null where there is no value, None where it is not numbers."""
+    """The type of number that all values of a text column have; null where there is no value, None where some are not numbers."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
     values = pc.drop_null(pc.unique(column))

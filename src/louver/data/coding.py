@@ -1,7 +1,7 @@
 """From the text of a column to codes: SQL expressions on one side, label look-up on the other.
 
 A column of dates is read in one form: year first (ISO), day first, month first, digits alone (20200229) or with the name of the month
-(29feb2020). Times of day are dropped. Where day and month cannot be told apart, the user has to say which comes first.
+(29feb2020). Times of day are dropped. Where day and month cannot be distinguished, the user has to say which comes first.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def text_sql(source: Source, column: str) -> str:
 
 
 def number_sql(text: str, kind: Kind) -> str:
-    """SQL for the number that a text stands for, NULL where it is none (or not whole, for an integer)."""
+    """SQL for the number that a text stands for, NULL where it is not a number (for an integer: not a whole number)."""
     value = f"TRY_CAST({text} AS DOUBLE)"
     valid = f"isfinite({value})"
     if kind is Kind.INTEGER:
@@ -100,7 +100,7 @@ def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
 def find_row(source: Source, condition: str, **parameters: object) -> int:
     """Number of the first data row that meets an SQL condition which some row of `records` is known to meet.
 
-    Rows are counted as they stand in the source, those that `--where` leaves out too.
+    Rows are counted as they stand in the source, including those that `--where` leaves out.
     """
     # A scan keeps the order of the rows, and so does a window over all of them.
     is_hit = f"({source.condition}) AND ({condition})"
@@ -158,7 +158,7 @@ class Coder:
         return codes[np.asarray(np.from_dlpack(encoded.indices), dtype=np.int32)]
 
     def check(self, source: Source) -> None:
-        """Raise if a value was missing or outside the domain, naming the first row where it is so."""
+        """Raise if a value was missing or outside the domain, naming the first such row."""
         name = self.attribute.name
         where = f'column "{name}" in {source.name}'
         if self._is_missing_seen and self.attribute.missing is None:
@@ -208,7 +208,7 @@ class Coder:
         return -1
 
     def _label_of(self, text: str) -> str | None:
-        """Label of a text; numbers are written in one way, and None says that it is no number."""
+        """Label of a text, numbers in one notation; None where a number is expected and it is not one."""
         if self.attribute.kind not in (Kind.INTEGER, Kind.NUMBER):
             return text or None
         value = float(text) if NUMBER.fullmatch(text.strip()) else math.nan
@@ -220,7 +220,7 @@ class Coder:
 
     def _complaint(self) -> str:
         if self.attribute.kind is Kind.DATE:
-            return "is no date, or not among the attribute's days; correct it"
+            return "is not a date, or not among the attribute's days; correct it"
         if self.attribute.kind is Kind.INTEGER or "" in self._bad:
             return "is not a number of the kind the schema asks for; correct it"
         if self.attribute.kind is Kind.NUMBER:
@@ -237,7 +237,7 @@ DIGITS = re.compile(r"(1[89]|2[01])[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01
 LEAST_DIGITS = 5
 """With fewer different values, eight digits say nothing about dates."""
 MOST_YEARS = 300
-"""Dates further apart than this hold codes such as 9999-12-31."""
+"""Dates spanning more years than this are taken to include codes such as 9999-12-31."""
 
 ISO = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d")
 DAY_FIRST = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y")
@@ -249,12 +249,12 @@ Form = tuple[str, ...]
 
 
 def date_form(texts: Collection[str], source: Source, column: str) -> Form | None:
-    """The form of the different values of a column; None where they are not dates.
+    """The form of the distinct values of a column; None if they are not dates.
 
     Raises
     ------
     InputError
-        If day and month can be taken for each other, or years have two digits.
+        If day and month cannot be told apart, or years have two digits.
     """
     if not texts or not all(text[:1].isdigit() for text in texts):
         return None
@@ -273,7 +273,7 @@ def date_form(texts: Collection[str], source: Source, column: str) -> Form | Non
 
 
 def _day_or_month_first(parts: list[tuple[str, str, str]], source: Source, column: str) -> Form | None:
-    """Which comes first: what somebody says, what exceeds twelve, the day where points separate."""
+    """Which comes first: by `--date-order`, by numbers above twelve, or the day where points are the separators."""
     if source.date_order in ("dmy", "mdy"):
         return DAY_FIRST if source.date_order == "dmy" else MONTH_FIRST
     is_first_day = any(int(first) > 12 for first, _, _ in parts)
@@ -294,7 +294,7 @@ def _day_or_month_first(parts: list[tuple[str, str, str]], source: Source, colum
 
 
 def date_sql(source: Source, column: str, text: str) -> str:
-    """SQL for the ISO day of a column of dates, of which `text` is the text: NULL where missing, empty where it is no date."""
+    """SQL for the ISO day of a column of dates, with `text` as its text: NULL where missing, empty where it is not a date."""
     texts = [
         value
         for batch in source.batches(f"SELECT DISTINCT {text} AS v FROM records")
@@ -311,7 +311,7 @@ def date_sql(source: Source, column: str, text: str) -> str:
 
 
 def iso_day(text: str, form: Form) -> str | None:
-    """The ISO day of one text, None where it is no date.
+    """The ISO day of one text, None where it is not a date.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def iso_day(text: str, form: Form) -> str | None:
 
 
 def calendar_days(days: Collection[str], file: str, column: str) -> tuple[str, ...]:
-    """All ISO days of the years from the first to the last of some: which of them occur says who is in the data.
+    """All ISO days of the years that some days span: which of them occur would reveal who is in the data.
 
     Raises
     ------

@@ -17,13 +17,12 @@ import pyarrow as pa
 from louver._arrays import Ints
 from louver.data.coding import Coder, binned_sql, date_sql, find_row, text_sql
 from louver.data.kinds import is_named_like_money, is_named_like_weight
-from louver.data.read import Source
+from louver.data.read import RECORDS, SAMPLE, SAMPLE_ROWS, Source
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
 
 if TYPE_CHECKING:
-    from louver.data.read import Source
     from louver.schema.spec import Schema
 
 __all__ = ["Wide", "attribute_of", "check_weight", "coder_of", "counted_rows"]
@@ -78,7 +77,7 @@ class Wide:
         return tuple(attribute.name for attribute in self.attributes)
 
     def unpivot(self, codes: Ints, counts: Ints) -> tuple[Ints, Ints]:
-        """One row per group and column of counts; without wide columns nothing changes."""
+        """One row per group and count column; without wide columns nothing changes."""
         if not self.columns:
             return codes, counts[:, 0]
         repeated = np.repeat(codes, len(self.columns), axis=0)
@@ -111,8 +110,8 @@ def counted_rows(
     Parameters
     ----------
     is_grouped : bool
-        Whether equal records are one row, by one GROUP BY, which holds or spills what differs. Otherwise records come as they
-        are and in their order, and a fault ends the reading.
+        Whether equal records become one row, by one GROUP BY, which holds or spills the distinct ones. Otherwise records come as they
+        are, in their original order, and reading stops at the first fault.
     """
     keys = [coder.sql for coder in coders]
     weights = [_weight_sql(text_sql(source, column)) for column in columns]
@@ -140,17 +139,17 @@ def counted_rows(
 
 
 def _sum_sql(sql: str) -> str:
-    """The sum of a group, -1 where it leaves 64 bits, beside the number of rows without a valid count."""
+    """The sum of a group, -1 where it exceeds 64 bits, and the number of rows without a valid count."""
     return f"coalesce(TRY_CAST(sum({sql}) AS BIGINT), -1), count(*) - count({sql})"
 
 
 def _row_sql(sql: str) -> str:
-    """The count of one row, beside whether it is none."""
+    """The count for one row, and whether it is invalid."""
     return f"coalesce({sql}, 0), CAST(({sql}) IS NULL AS TINYINT)"
 
 
 def _stack(columns: list[Ints], batch: pa.RecordBatch) -> Ints:
-    """Columns side by side, also when there are none."""
+    """Columns side by side, even if there are none."""
     return np.column_stack(columns) if columns else np.empty((batch.num_rows, 0), dtype=np.int64)
 
 
@@ -165,7 +164,7 @@ def _weight_sql(text: str) -> str:
 
 
 def _count_error(source: Source, column: str, sql: str) -> InputError:
-    """What is wrong with the first count that is not one."""
+    """What is wrong with the first invalid count."""
     row = find_row(source, f"({sql}) IS NULL")
     text = text_sql(source, column)
     value = f"TRY_CAST({text} AS DOUBLE)"
@@ -180,17 +179,16 @@ def _count_error(source: Source, column: str, sql: str) -> InputError:
     return InputError(message, file=source.name, column=column, row=row)
 
 
-LOOKED_AT_ROWS = 100_000
 ROUND = 100
 MOSTLY = 0.5
 LARGE = 1000
 FEWEST = 10
 """Counts of people are seldom multiples of 100: where most are, and half of them are 1,000 or more, they look like money. Fewer rows
-than `FEWEST` say nothing."""
+than `FEWEST` are not enough to judge."""
 
 
 def check_weight(source: Source, column: str) -> None:
-    """Refuse a column that looks like money or like a sampling weight, unless somebody says that it counts people.
+    """Refuse a column that looks like money or like a sampling weight, unless `--weight-is-count` says that it counts people.
 
     Raises
     ------
@@ -217,12 +215,11 @@ def _reason(source: Source, column: str) -> str | None:
         return "is named like an amount of money"
     if is_named_like_weight(column):
         return "is named like a sampling weight"
-    from louver.data.coding import text_sql
-
     value = f"TRY_CAST({text_sql(source, column)} AS DOUBLE)"
+    view = SAMPLE if source.is_as_stored else RECORDS
     found = source.first_row(
         f"SELECT count(*) >= {FEWEST} AND count_if(v % {ROUND} = 0) >= {MOSTLY} * count(*) AND median(v) >= {LARGE} AS is_round"
-        f" FROM (SELECT {value} AS v FROM records LIMIT {LOOKED_AT_ROWS}) WHERE v > 0"
+        f" FROM (SELECT {value} AS v FROM {view} LIMIT {SAMPLE_ROWS}) WHERE v > 0"
     )
     assert found is not None
     return (

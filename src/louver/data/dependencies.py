@@ -1,8 +1,8 @@
-"""Which column determines which: whoever knows one knows the other, exactly or nearly so.
+"""Which column determines which: knowing the value of one gives that of the other, exactly or almost.
 
 For columns A and B, every record but the first of each value of A is a trial: does it have the B that most records with its A
 have? A determines B if nearly all trials hit, far more than the commonest value of B alone would explain, and if that many
-hits would hardly come about by chance. Values of A that occur once are no trials, so ids determine nothing here.
+hits would hardly come about by chance. Values of A that occur once do not count, so ids determine nothing here.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from louver.run import Run
 __all__ = ["Dependency", "find_dependencies", "is_function", "near_function"]
 
 LEAST_ACCURACY = 0.95
-"""Share of trials that hit."""
+"""Least share of trials that must hit."""
 LEAST_GAIN = 0.9
-"""Share of what the commonest value leaves wrong that is put right."""
+"""Least share of the errors left by the commonest value alone that must be corrected."""
 CHANCE = 1e-6
-"""Most chance that a table of independent columns shows any dependency."""
+"""Greatest probability that a table of independent columns shows any dependency."""
+LIKELY = 1e-3
+"""Greatest chance for a column that determines another in all records of an audit: readers know which district lies in which region, and to
+assume too much can only make a verdict stricter."""
 SAMPLED_FROM = 2**18
 SAMPLE = 2**16
-SLACK = 0.02  # by how much a sample may miss the accuracy
+SLACK = 0.02  # by how much the accuracy in a sample may fall short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One column that tells another.
+    """One column that determines another.
 
     Attributes
     ----------
@@ -80,7 +83,7 @@ def find_dependencies(
 
 
 def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
-    """Whether A determines B in all records, and hardly by chance.
+    """Whether A determines B in all records, and not likely by chance.
 
     Parameters
     ----------
@@ -99,11 +102,11 @@ def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
         n_majority=n_records,
         commonest=float(np.bincount(codes_b, counts).max()) / n_records,
     )
-    return trials.is_determining(1, 0.0, CHANCE)
+    return trials.is_determining(1, 0.0, LIKELY)
 
 
 def near_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> tuple[dict[int, int], float] | None:
-    """The commonest B of each A and the share of records that have it, where A determines a coarser B nearly, and hardly by chance.
+    """The commonest B of each A and the share of records that have it, if A nearly determines a coarser B, and hardly by chance.
 
     None where it does not, or does so in all records. Parameters as for `is_function`.
     """
@@ -136,7 +139,7 @@ def _is_possible(a: CodedColumn, b: CodedColumn) -> bool:
 
 
 def _sample_of(a: CodedColumn) -> Ints | None:
-    """Positions of about 65,000 records: whole values of A where it has many; None where all records are looked at."""
+    """Positions of about 65,000 records: all records of sampled values of A if it has many; None where all records are used."""
     n_rows = len(a.codes)
     if n_rows <= SAMPLED_FROM:
         return None

@@ -1,4 +1,4 @@
-"""Formats that louver reads, and the readers of those that DuckDB does not know.
+"""Formats that louver reads, and readers for those that DuckDB does not support.
 
 `FORMATS` is the one list of file formats: `read` dispatches on it, the explorer accepts uploads by it, and messages are written from it. A
 new format is a line there and a reader in `read.READERS`.
@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from louver.data.separated import HEADER_SAMPLE_ROWS, Row, check_headings, check_names
+from louver.data.separated import HEADER_SAMPLE_ROWS, SheetRow, check_headings, check_names
 from louver.data.sql import quoted, split_table
 from louver.errors import InputError
 from louver.run import Run
@@ -49,7 +49,7 @@ def read_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
     Parameters
     ----------
     sheet : str, optional
-        Needed where there are several.
+        Required if there are several.
     header_row : int, optional
         The row that names the columns, as the program numbers its rows; rows above it are skipped.
     """
@@ -61,7 +61,7 @@ def read_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
     except calamine.PasswordError:
         problem = "is locked with a password; save it without"
     except (calamine.CalamineError, calamine.XmlError, calamine.ZipError, ValueError):
-        problem = "is no workbook, or a damaged one; check how it was made"
+        problem = "is not a workbook, or a damaged one; check how it was made"
     else:
         return _table_of(rows, path.name, header_row)
     raise InputError(f"{path.name} {problem}.", file=path.name)
@@ -73,15 +73,15 @@ def read_statistical(path: Path, encoding: str | None, keep_codes: bool = False)
     Parameters
     ----------
     encoding : str, optional
-        In place of what the file says about itself.
+        Overrides the encoding that the file declares.
     keep_codes : bool
-        Leave value labels aside.
+        Keep the codes and ignore value labels.
 
     Notes
     -----
     A column becomes its labels where every value that occurs has one; where some have none (a top code among ages), the
-    values stay as they are. Two codes with one label are told apart by the code behind it. A SAS catalog (.sas7bcat) of the
-    same name beside the file is read for its labels.
+    values stay as they are. Where two codes have one label, the code is added to it. A SAS catalog (.sas7bcat) of the
+    same name next to the file is read for its labels.
     """
     pyreadstat, kind = _extra("pyreadstat", path), format_of(path)
     assert kind is not None
@@ -112,7 +112,7 @@ def read_or_refuse(read: Callable[..., pa.Table], *given: Any) -> pa.Table | Inp
 
 
 def column_of(values: Sequence[Any]) -> pa.Array:
-    """A column of Python values: numbers where all are numbers, whole numbers where all are whole, text otherwise.
+    """A column of Python values: numbers if all are numbers, integers if all are whole, text otherwise.
 
     Examples
     --------
@@ -149,11 +149,12 @@ def labelled(values: Sequence[Any], labels: Mapping[Any, str]) -> Sequence[Any]:
     found = {value for value in values if not _is_missing(value)}
     if not found or not all(labels.get(value) for value in found):
         return values
-    told = _told_apart({value: labels[value] for value in found})
-    return [None if _is_missing(value) else told[value] for value in values]
+    label_of = _distinct_labels({value: labels[value] for value in found})
+    return [None if _is_missing(value) else label_of[value] for value in values]
 
 
-def _told_apart(labels: Mapping[Any, str]) -> dict[Any, str]:
+def _distinct_labels(labels: Mapping[Any, str]) -> dict[Any, str]:
+    """Distinct labels: with the code added where several codes share a label."""
     names = list(labels.values())
     return {
         code: label if names.count(label) == 1 else f"{label} ({_text(code)})"
@@ -171,15 +172,15 @@ def _extra(module: str, path: Path) -> Any:
         raise InputError(message, file=path.name) from None
 
 
-def _sheet(sheets: Sequence[str], asked: str | None, file: str) -> str:
-    if asked is None and len(sheets) == 1:
+def _sheet(sheets: Sequence[str], wanted: str | None, file: str) -> str:
+    if wanted is None and len(sheets) == 1:
         return sheets[0]
-    if asked is None:
+    if wanted is None:
         message = f"{file} has {len(sheets)} sheets; name the one to read (--table)."
         raise InputError(message, file=file, option="table")
-    if asked not in sheets:
-        raise InputError(f'{file} has no sheet "{asked}"; check the name.', file=file, option="table")
-    return asked
+    if wanted not in sheets:
+        raise InputError(f'{file} has no sheet "{wanted}"; check the name.', file=file, option="table")
+    return wanted
 
 
 def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) -> pa.Table:
@@ -203,8 +204,8 @@ def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) 
     return pa.table([column_of(values) for values in columns], names=names)
 
 
-def _shown(number: int, row: Sequence[Any]) -> Row:
-    return Row(number, tuple("" if _is_missing(value) else _text(value).strip() for value in row))
+def _shown(number: int, row: Sequence[Any]) -> SheetRow:
+    return SheetRow(number, tuple("" if _is_missing(value) else _text(value).strip() for value in row))
 
 
 def _is_missing(value: Any) -> bool:
@@ -247,7 +248,7 @@ def copy_postgres(
 ) -> None:
     """Make the temporary table `target` from a table or query; messages call it `name`.
 
-    Cancelling the run leaves a connection that is not made yet to itself, and cancels the query on the server.
+    Cancelling the run cancels the query on the server; a connection still being opened is simply abandoned.
     """
     if (table is None) == (query is None):
         raise InputError(
@@ -287,7 +288,7 @@ def copy_postgres(
 
 
 def _problem(name: str, sqlstate: str | None) -> str:
-    """Our sentence for a PostgreSQL error, of which only the code is safe to repeat."""
+    """Our message for a PostgreSQL error; only its error code is safe to repeat."""
     if not sqlstate or sqlstate.startswith(("08", "28", "3D")):
         return "the PostgreSQL server cannot be reached with this address, user and password."
     if sqlstate == UNDEFINED_TABLE:
@@ -302,17 +303,17 @@ class Format:
     Attributes
     ----------
     name : str
-        What people call it.
+        Its common name.
     endings : tuple of str
-        In lower case.
+        File name extensions, in lower case.
     reader : str
         Its reader in `read.READERS`.
     options : frozenset of str
-        Options of reading that apply to it, besides those that apply to all.
+        Options of reading that apply to it, in addition to those that apply to all.
     function : str
-        For files of statistics programs, the function of pyreadstat.
+        For files of statistics programs, the pyreadstat function.
     is_uploaded : bool
-        Whether the explorer takes it. A database holds more than one table, and views on other files.
+        Whether the explorer accepts it. A database holds more than one table, and views on other files.
     """
 
     name: str
@@ -342,7 +343,7 @@ FORMATS = (
 
 
 def format_of(path: str | os.PathLike[str]) -> Format | None:
-    """The kind of a file by its ending; None where no kind has it.
+    """The format of a file, from its extension; None if no format has it.
 
     Examples
     --------
@@ -357,14 +358,14 @@ def format_of(path: str | os.PathLike[str]) -> Format | None:
 
 
 def endings_of(applies: Callable[[Format], bool] = lambda one: True) -> tuple[str, ...]:
-    """Endings of the kinds to which something applies."""
+    """File extensions of the formats for which a condition holds."""
     return tuple(ending for one in FORMATS if applies(one) for ending in one.endings)
 
 
 def names_of(applies: Callable[[Format], bool] = lambda one: True) -> list[str]:
-    """What these kinds are called, each once."""
+    """Names of these formats, each listed once."""
     return list(dict.fromkeys(one.name for one in FORMATS if applies(one)))
 
 
 UPLOADS = endings_of(lambda one: one.is_uploaded)
-"""Endings of files that the explorer takes as data."""
+"""File extensions that the explorer accepts as data."""

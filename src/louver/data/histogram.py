@@ -205,7 +205,7 @@ def _as_integers(values: ArrayLike, what: str) -> Ints:
 
 
 def _check_total(counts: Ints) -> None:
-    """Refuse counts whose sum leaves 64 bits; every later sum is then safe."""
+    """Refuse counts whose sum exceeds 64 bits; every later sum is then safe."""
     if len(counts) == 0 or int(counts.max()) * len(counts) <= MAX_COUNT:
         return
     if sum(counts.tolist()) > MAX_COUNT:
@@ -254,7 +254,7 @@ def _unflatten(flat: Ints, shape: tuple[int, ...]) -> Ints:
 
 
 def _merge_lexsorted(codes: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """The same without flat numbers, for domains whose product leaves 64 bits, or of more attributes than NumPy's axes."""
+    """The same without flat numbers, for domains whose size exceeds 64 bits or that have more attributes than NumPy allows axes."""
     if len(counts) == 0:
         return codes.copy(), counts.copy()
     order = np.lexsort(codes.T[::-1])

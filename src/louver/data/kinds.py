@@ -36,15 +36,15 @@ __all__ = [
 ]
 
 NEARLY_ALL = 0.95
-"""Share of different values from which a column counts as an id, or as free text."""
+"""Share of distinct values above which a column counts as an id or as free text."""
 LEAST_RECORDS = 20
-"""With fewer records, different values say nothing."""
+"""With fewer records, distinct values say nothing."""
 MOST_CODES = 15
-"""Whole numbers with at most so many values below 100 are taken for codes."""
+"""Whole numbers with at most this many distinct values, all below 100, are treated as codes."""
 CODE_BELOW = 100
 RECORDS_PER_CODE = 4
 DENSE = 0.5
-"""Whole numbers that fill this share of their range, none twice, are a numbering."""
+"""Whole numbers that fill this share of their range without repeats are a numbering."""
 LOOKED_AT_FIRST = 1000
 LONG = 40  # letters
 
@@ -57,7 +57,7 @@ DATE = (
 )
 DATE_DIGITS = r"^(1[89]|2[01])[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 LEAST_DATES = 5
-"""With fewer different values, eight digits say nothing about dates."""
+"""With fewer distinct values, eight digits are no evidence of dates."""
 TOKEN = r"^\S+$"
 STEP = r"^([<>]=?\s?)?[0-9]+(\.[0-9]+)?\s*([-–+.):]|to |bis )"  # "0-4", "85+", "1. low"
 
@@ -111,7 +111,7 @@ def _whole(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
 
 
 def _is_numbering(column: CodedColumn, numbers: Floats) -> bool:
-    """In the order of the file, all of one length, or with few gaps."""
+    """Whether values follow the order of the file, all have one length, or leave few gaps."""
     if column.n_values >= DENSE * (numbers.max() - numbers.min() + 1):
         return True
     known = column.codes[column.codes < column.n_values]
@@ -132,34 +132,34 @@ def _words(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
 
 
 def _all(values: pa.StringArray, pattern: str) -> bool:
-    """Whether all values match; most that do not show it early."""
+    """Whether all values match; most columns that do not match show it early."""
     start = values.slice(0, LOOKED_AT_FIRST)
     return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() for part in (start, values))
 
 
 LIKE_A_UNIT = "groups a few records each, like the number of a household"
 NEARLY_UNIQUE = 0.05
-"""From this share of records alone with its value on, a column singles people out by itself; one such record is none."""
+"""A column singles people out by itself if at least this share of records has a unique value; a single such record is ignored."""
 MOST_RUNS = 1.5
-"""In a column of units, records of a unit stand next to each other: runs of equal values for each value on average."""
+"""In a column of units, records of a unit stand next to each other: at most this many runs of equal values per value on average."""
 UNIT_ALONE = 0.5
-"""In a column of units fewer records than this are alone."""
+"""In a column of units, less than this share of records has a unique value."""
 LEAST_UNITS = 0.02
 MOST_IN_UNIT = 20.0
-"""A unit (household, business) has several records on average, but no more than this, and there are many units. It is named like
-one, or tells other columns and is not named like anything else."""
+"""A unit (household, business) has several records on average, but at most this many, and there are many units. It is named like
+one, or determines other columns and is not named like anything else."""
 
 DIRECT = (
     "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
 )
 UNIT = "household hh hhid hid family fam serialno dwelling couple haushalt firm business employer enterprise"
 WEIGHT = re.compile(r".*(weight|wgt|wght|gewicht).*|.*wt|ponder.*|poids|fpond")
-"""A word of a name that speaks of a sampling weight: weight, pwgtp, fnlwgt, perwt."""
+"""A word in a name that suggests a sampling weight: weight, pwgtp, fnlwgt, perwt."""
 MONEY = re.compile(
     r".*(income|salar|wage|earning|einkommen|revenu|umsatz|turnover|expend|wealth|pension).*|.*(lohn|gehalt)|[hpfg]?incp?|hhinc"
     r"|.*(saving|capital|poverty).*|povpip|inctot|ftotinc|totinc|money|pay|debts?|assets|tax|taxes|price|cost|costs|sales|profit|loan|amount|euro?s?|usd|dollars?|gbp|chf"
 )
-"""A word of a name that speaks of money."""
+"""A word in a name that suggests money."""
 SENSITIVE = (
     "income incwage wage salary earnings pay debt wealth assets benefit benefits diagnosis disease illness ill icd "
     "health hiv drug drugs crime offence religion faith party vote union orientation pregnant einkommen diagnose "
@@ -184,7 +184,7 @@ WORDS = {
 
 
 def why_telling(column: CodedColumn, kind: ColumnKind) -> str | None:
-    """Why a column gives people away by itself, in words that follow its name; None where it does not."""
+    """Why a column identifies people by itself, worded to follow its name; None if it does not."""
     words = words_of(column.name)
     if kind is ColumnKind.EMPTY or column.n_values < 2:
         return None
@@ -207,12 +207,12 @@ def words_of(name: str) -> set[str]:
 
 
 def is_named_like_weight(name: str) -> bool:
-    """Whether a name speaks of a sampling weight."""
+    """Whether a name suggests a sampling weight."""
     return any(WEIGHT.fullmatch(word) for word in words_of(name))
 
 
 def is_named_like_money(name: str) -> bool:
-    """Whether a name speaks of an amount of money."""
+    """Whether a name suggests an amount of money."""
     return any(MONEY.fullmatch(word) for word in words_of(name))
 
 
@@ -221,12 +221,12 @@ def is_positive(column: CodedColumn) -> bool:
 
 
 def is_named_like_unit(name: str) -> bool:
-    """Whether a name speaks of a household or another unit."""
+    """Whether a name suggests a household or another unit."""
     return bool(words_of(name) & WORDS["unit"])
 
 
 def may_be_unit(column: CodedColumn, kind: ColumnKind) -> bool:
-    """Whether a column may number units whatever its name is; it does where it tells other columns, too."""
+    """Whether a column may identify units, whatever its name; it does if it also determines other columns."""
     is_other = bool(words_of(column.name) & (WORDS["quasi"] | WORDS["sensitive"])) or is_named_like_money(
         column.name
     )
@@ -234,7 +234,7 @@ def may_be_unit(column: CodedColumn, kind: ColumnKind) -> bool:
 
 
 def _stands_together(column: CodedColumn) -> bool:
-    """Whether records with one value stand next to each other, as people of a household do; amounts of money do not."""
+    """Whether records with the same value are adjacent, as members of a household are; amounts of money are not."""
     known = column.codes[column.codes < column.n_values]
     n_runs = 1 + int((known[1:] != known[:-1]).sum())
     return n_runs <= MOST_RUNS * column.n_values

@@ -1,7 +1,7 @@
 """Common mistakes in files, found by looking at their first rows: a missing header, misspelt columns, numbers with commas.
 
 "16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories. So numbers with
-commas are refused unless they are announced, and then read as numbers.
+commas are refused unless they are declared, and then read as numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_commas", "no_such_column", "with_points"]
 
-LOOKED_AT_ROWS = 100_000
 LIKELY_SHARE = 0.9
 """A column looks like numbers if this share of its values does: some write N/A, or a dot, for missing."""
 
@@ -32,20 +31,19 @@ GROUPED = r"[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?"
 
 
 def check_commas(source: Source, view: str) -> None:
-    """Refuse a column of text that looks like numbers with commas, by its first 100,000 rows."""
+    """Refuse a column of text that looks like numbers with commas, judging by a view of the first rows."""
     texts = [column for column, kind in source.types.items() if kind == "VARCHAR"]
     if not texts:
         return
-    start = f"(SELECT * FROM {view} LIMIT {LOOKED_AT_ROWS})"
-    has_comma = _asked(source, start, [f"bool_or(contains({quoted(name)}, ','))" for name in texts])
+    has_comma = _asked(source, view, [f"bool_or(contains({quoted(name)}, ','))" for name in texts])
     likely = [name for name, is_so in zip(texts, has_comma, strict=True) if is_so]
     if not likely:
         return
-    for name, is_number in zip(likely, _asked(source, start, map(_looks_numeric, likely)), strict=True):
+    for name, is_number in zip(likely, _asked(source, view, map(_looks_numeric, likely)), strict=True):
         if is_number:
             message = (
                 f'column "{name}" in {source.name} has numbers with commas; give --decimal-mark "," where they mark '
-                'decimals, take them out where they mark thousands, or give --decimal-mark "." where these are no numbers.'
+                'decimals, take them out where they mark thousands, or give --decimal-mark "." if they are not numbers.'
             )
             raise InputError(message, file=source.name, column=name, option="decimal_mark")
 
@@ -92,7 +90,7 @@ def _check_grouped(source: Source, view: str, texts: list[str]) -> None:
 
 
 def _asked(source: Source, relation: str, conditions: Iterable[str]) -> list[bool]:
-    """Answers of one scan."""
+    """Results of one scan."""
     fields = ", ".join(f"{condition} AS c{i}" for i, condition in enumerate(conditions))
     found = source.first_row(f"SELECT {fields} FROM {relation}")
     assert found is not None
@@ -137,5 +135,5 @@ def _looks_like_data(source: Source) -> bool:
     if sum(1 for name in names if VALUE.fullmatch(name)) > MOSTLY * len(names):
         return True
     repeated = " OR ".join(f"CAST({quoted(name)} AS VARCHAR) = {literal(name)}" for name in names)
-    start = f"(SELECT * FROM raw LIMIT {NAME_SAMPLE_ROWS})"
+    start = f"(SELECT * FROM sample LIMIT {NAME_SAMPLE_ROWS})"
     return source.first_row(f"SELECT 1 FROM {start} WHERE {repeated} LIMIT 1") is not None

@@ -30,13 +30,13 @@ from louver.run import Run
 __all__ = ["Census", "Common", "Persons", "Sketch", "fingerprint", "has_same_records", "in_percent"]
 
 SAMPLE = 2048
-"""Different records, and different persons, of which a sketch keeps the hashes."""
+"""Number of distinct records, and of distinct persons, whose hashes a sketch keeps."""
 
 ENOUGH = 20
-"""Hits in a sample that all people in common would have to give before no hit at all says that there are none."""
+"""If all people in common would give at least this many hits, no hit at all means that none are in common."""
 
 EXACT = 1 << 53
-"""From this number on, a floating-point number is not exact, so whole numbers are told apart as such."""
+"""From this number on, a floating-point number is not exact, so large whole numbers are compared as text."""
 
 Hashes = NDArray[np.uint64]
 MODULUS = 1 << 64
@@ -44,7 +44,7 @@ MODULUS = 1 << 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Persons:
-    """The values of the column that tells one person from another.
+    """The values of the column that distinguishes persons.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Persons:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sketch:
-    """What is kept of a set of records.
+    """What is kept about a set of records.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Sketch:
     sample : uint64 (rows, columns)
         Hashes of the values of the SAMPLE different records whose own hashes are smallest.
     persons : Persons or None
-        Where a column tells persons apart.
+        Where a column distinguishes persons.
     """
 
     people: int
@@ -148,7 +148,7 @@ class Common:
     Attributes
     ----------
     is_same : bool
-        Whether they are the same records: as many people, and the same values in every column that both have.
+        Whether they are the same records: equally many people, and the same values in every column that both have.
     of_earlier, of_these : float or None
         Estimated share of the people of the earlier records who are in these, and of these who were in the earlier ones;
         None where they are not known. Records that agree in all shared columns are taken for the same people, so the shares
@@ -165,7 +165,7 @@ class Common:
 
     @classmethod
     def of(cls, of_earlier: float, n_earlier: int, n_these: int, *, expected: float, is_same: bool) -> Common:
-        """Shares from that of a sample of the earlier people; so many hits are `expected` if all were in common."""
+        """Shares from that of a sample of the earlier people; `expected` hits are due if all were in common."""
         if not of_earlier and expected < ENOUGH:
             return cls(is_same=is_same, of_earlier=None, of_these=None, is_too_few=True)
         of_these = min(1.0, of_earlier * n_earlier / max(1, n_these))
@@ -191,7 +191,7 @@ class Census:
     weight : str, optional
         Column of counts.
     person : str, optional
-        Column that tells one person from another.
+        Column that distinguishes persons.
 
     Notes
     -----
@@ -255,7 +255,7 @@ class Census:
         return [self._by_person(own, one, common) for one, common in zip(earlier, found, strict=True)]
 
     def _by_person(self, own: Sketch, earlier: Sketch, common: Common) -> Common:
-        """Shares of persons instead of records, where both know them."""
+        """Shares of persons instead of records, where both sketches have them."""
         if own.persons is None or earlier.persons is None:
             return common
         sought, column = earlier.persons, own.persons.column
@@ -289,7 +289,7 @@ class Census:
         return Persons(column=column, number=int(found["n"]), total=int(found["total"]), sample=sample)
 
     def _batches(self, columns: Sequence[str]) -> Iterator[tuple[Hashes, NDArray[np.int64]]]:
-        """Hashes of the values of some columns (rows, columns), and how often each row counts; rows that count are kept."""
+        """Hashes of the values of some columns (rows, columns), and how often each row counts; rows that count zero times are dropped."""
         fields = [f"{self._hash_sql(name)} AS h{place}" for place, name in enumerate(columns)]
         weight = "1"
         if self._weight is not None:
@@ -306,7 +306,7 @@ class Census:
             yield hashes[is_counted], weights[is_counted]
 
     def _hash_sql(self, column: str) -> str:
-        """SQL for the keyed hash of a value: of the number that it is, or of its text in small letters."""
+        """SQL for the keyed hash of a value: of its number if it is one, else of its text in lower case."""
         text = f"CAST({text_sql(self._source, column)} AS VARCHAR)"
         number = f"TRY_CAST({text} AS DOUBLE)"
         digits = f"regexp_extract(trim({text}), '^([+-]?[0-9]+)([.]0*)?$', 1)"
@@ -362,7 +362,9 @@ class _Lookup:
         is_equal = own.people == earlier.people and len(equal) == len(shared) > 0
         used = shared
         if own.people == earlier.people and any(_varies(earlier, name) for name in equal):
-            used = equal  # values of a column that was corrected or coded anew say nothing about who is in it
+            used = (
+                equal  # values of a column that was corrected or recoded say nothing about who is in the data
+            )
         places = [earlier.columns.index(name) for name in used]
         multipliers = census._multipliers(tuple(used))
         rows = _row_hashes(earlier.sample[:, places], multipliers)
@@ -381,7 +383,7 @@ class _Lookup:
         )
 
     def add(self, hashes: Hashes, weights: NDArray[np.int64]) -> None:
-        """Look a batch of records up."""
+        """Look up a batch of records."""
         if not self.columns or not len(self.keys):
             return
         rows = _row_hashes(hashes, self.multipliers)
@@ -401,12 +403,12 @@ class _Lookup:
 
 
 def _expected(n_sampled: int, n_earlier: float, n_these: float) -> float:
-    """Hits in a sample of the earlier ones if all of the smaller set are in the other; any number where the sample is complete."""
+    """Expected hits in a sample of the earlier ones if the smaller set is contained in the other; any number if the sample is complete."""
     return math.inf if n_sampled < SAMPLE else n_sampled * min(1.0, n_these / n_earlier)
 
 
 def _shared(own: Sketch, earlier: Sketch) -> dict[str, str]:
-    """Columns by their names, and others that hold just the same values under another name."""
+    """Columns matched by name, and others that hold exactly the same values under another name."""
     shared = {name: name for name in earlier.columns if name in own.columns}
     free = {total: name for name, total in zip(own.columns, own.totals, strict=True) if name not in shared}
     for name, total in zip(earlier.columns, earlier.totals, strict=True):
@@ -442,7 +444,7 @@ def _unpacked(text: str) -> Hashes:
 
 
 def in_percent(share: float | None) -> str:
-    """A share in words; 0 % and 100 % only where it is so.
+    """A share in words; none and all only where exact.
 
     Examples
     --------
@@ -456,7 +458,7 @@ def in_percent(share: float | None) -> str:
     return "under 1 %" if share < 0.01 else "over 99 %" if share > 0.99 else f"{share:.0%}".replace("%", " %")
 
 
-BLOCK = 1 << 22  # bytes hashed between two questions whether to go on, a few milliseconds
+BLOCK = 1 << 22  # bytes hashed between two checks for cancellation, a few milliseconds
 
 
 def fingerprint(
@@ -472,9 +474,9 @@ def fingerprint(
     Parameters
     ----------
     run : Run, optional
-        Asked whether to go on hashing.
+        Checked for cancellation while hashing.
     **reading
-        How `open_source` reads them, which does not change what they are: a ledger is bound to the whole source, and two
+        How `open_source` reads the data, which does not change their identity: a ledger is bound to the whole source, and two
         filters of it spend from one budget.
 
     Notes
@@ -508,7 +510,7 @@ def has_same_records(
     query: str | None = None,
     run: Run | None = None,
 ) -> bool:
-    """Whether two sources hold the same columns and records, in whatever order, format and line endings.
+    """Whether two sources hold the same columns and records, whatever their order, format and line endings.
 
     `table` and `query` are those of `other`. False also where one of them cannot be read as a table.
     """
@@ -546,10 +548,10 @@ def _record_sum(
     run: Run | None,
     names: Sequence[str] = (),
 ) -> bytes:
-    """Sum of the hashes of all records, modulo 2^256, with their columns in the order of `names`, or else as they lie."""
+    """Sum of the hashes of all records, modulo 2^256, with their columns in the order of `names`, or else in the order found."""
     total = 0
     with open_source(data, table=table, query=query, decimal_mark=".", run=run) as source:
-        # The length of each value before it, so that no two records read the same.
+        # Each value is preceded by its length, so that no two records read the same.
         names = names or source.columns
         columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in names]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)

@@ -1,13 +1,13 @@
 """Opening records: one reader on DuckDB for files, databases and dataframes.
 
 Nothing else in louver opens confidential data. DuckDB's and the drivers' own messages may quote values, so
-none of them leaves this module; what does says file, column and row.
+none of them leaves this module; its own messages name file, column and row.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,9 +43,19 @@ __all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "quoted"]
 MEMORY_LIMIT = "1GB"
 BATCH_ROWS = 2**17
 LARGE = 16 << 20
-"""Bytes of a file of another program that are read in half a second or less."""
+"""Largest file of another program, in bytes, that is read in half a second or less."""
 RAW, WHOLE, RECORDS = "raw", "whole", "records"
-"""Views one on another: as it is stored; as it is read, with every row; the rows asked for."""
+"""Views, each built on the previous one: the data as stored; as read, with every row; the rows that `--where` selects."""
+
+SAMPLE = "sample"
+SAMPLE_ROWS = 100_000
+"""The first rows as stored, used for every inspection of the data before the actual reading."""
+SAMPLE_BUFFER = 1 << 20
+"""Bytes read ahead for the sample of a text file; DuckDB's default of 32 MB would cover most of a file."""
+
+
+GZIP_RATIO = 5
+"""Approximate bytes of text per compressed byte."""
 
 
 class ArrowStream(Protocol):
@@ -61,11 +71,11 @@ class Source:
     Parameters
     ----------
     name : str
-        What messages call it: the file name without its folder.
+        Its name in messages: the file name without its folder.
     connection : DuckDBPyConnection
         Private in-memory database with the view `records` on the data, and `whole` with the rows that `--where` leaves out.
     run : Run
-        Asked at every batch whether to go on; cancelling it interrupts the query.
+        Checked at every batch; cancelling it interrupts the query.
     types : dict
         Column -> type in DuckDB.
     condition : str
@@ -90,6 +100,10 @@ class Source:
     _held: ExitStack = field(default_factory=ExitStack)
     _text: TextFile | None = None
     _header: Header | None = None
+    _has_points: bool = False
+    """Whether decimal commas were replaced by points."""
+    _is_file: bool = False
+    """Whether each query rereads a file."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,6 +114,11 @@ class Source:
     def is_text(self) -> bool:
         """Whether the source knows no types: CSV and TSV."""
         return self._header is not None
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether all rows are records and no decimal comma is replaced, so that a sample of the file is a sample of the records."""
+        return self.condition == "true" and not self._has_points
 
     @property
     def relation(self) -> duckdb.DuckDBPyRelation:
@@ -133,23 +152,28 @@ class Source:
         return (*self.missing_code.get(column, ()), *self.missing_code.get(ALL_COLUMNS, ()))
 
     def read_all(self) -> pa.Table:
-        """All columns of all records, which stay in memory; a CSV file is not parsed again for later queries."""
+        """Load all columns of all records into memory; a file is not read again for later queries."""
         table = pa.Table.from_batches(list(self.batches("SELECT * FROM records")))
-        if self._header is not None:
+        if self._is_file:
             self.connection.register("held", table)
-            self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
+            self._read_held()
         return table
 
-    def hold(self) -> None:
-        """Keep the records in the database, which spills them, so that a CSV file is not parsed again for later queries."""
+    def hold(self, columns: Sequence[str] = ()) -> None:
+        """Keep the records, or some of their columns, in the database, which spills to disk: a text file is parsed only once."""
         if self._header is not None:
-            for _ in self.batches("CREATE TEMP TABLE IF NOT EXISTS held AS SELECT * FROM records"):
+            fields = ", ".join(map(quoted, dict.fromkeys(columns))) or "*"
+            for _ in self.batches(f"CREATE TEMP TABLE IF NOT EXISTS held AS SELECT {fields} FROM records"):
                 pass
-            self.connection.execute("CREATE OR REPLACE TEMP VIEW records AS SELECT * FROM held")
+            self._read_held()
+
+    def _read_held(self) -> None:
+        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {RECORDS} AS SELECT * FROM held")
+        self._is_file = False
 
     @contextmanager
     def narrowed(self, condition: str) -> Iterator[bool]:
-        """Let `records` be only those that meet a condition (SQL) for a while; tells whether there are any."""
+        """Temporarily restrict `records` to those that meet a condition (SQL); yields whether there are any."""
         before = self.condition
         try:
             self._restrict(f"({before}) AND ({condition})")
@@ -189,6 +213,19 @@ class Source:
                 return row
         return None
 
+    def estimate_rows(self) -> int:
+        """How many records there are, for progress: counted, or for a text file estimated from the length of its first rows."""
+        if self._text is None or not self._is_file:
+            found = self.first_row(f"SELECT count(*) AS n FROM {RECORDS}")
+            return 0 if found is None else int(found["n"])
+        length = " + ".join(f"1 + coalesce(strlen({quoted(name)}), 0)" for name in self.types)
+        found = self.first_row(f"SELECT count(*) AS n, CAST(sum({length}) AS BIGINT) AS bytes FROM {SAMPLE}")
+        assert found is not None
+        if found["n"] < SAMPLE_ROWS:
+            return int(found["n"])
+        size = self._text.path.stat().st_size * (GZIP_RATIO if self._text.is_compressed else 1)
+        return max(SAMPLE_ROWS, int(found["n"] * size / found["bytes"]))
+
     def row_of(self, position: int) -> int:
         """Number of a row of `records`, counted from 1, among all rows of the source."""
         if self.condition == "true":
@@ -213,7 +250,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _ReadingOptions:
     """How a source is read; see `open_source`."""
 
     table: str | None
@@ -256,7 +293,7 @@ def open_source(
     decimal_mark : {".", ","}, optional
         What marks decimals in numbers that are text. Without it, a column that looks as if it were a comma is refused.
     encoding, delimiter : str, optional
-        Of separated text; an encoding also of a file of Stata, SPSS or SAS that does not tell its own.
+        Of separated text; an encoding also of a file of Stata, SPSS or SAS that does not state its own.
     keep_codes : bool
         Leave the value labels of Stata, SPSS and SAS aside.
     where : str, optional
@@ -289,7 +326,7 @@ def open_source(
     folder that goes with the source. Files of Excel, Stata, SPSS and SAS, and text that is not UTF-8, are held in memory.
     Nothing is downloaded.
     """
-    reading = _Reading(
+    reading = _ReadingOptions(
         table=table,
         query=query,
         decimal_mark=decimal_mark,
@@ -317,7 +354,7 @@ def open_source(
 
 
 def name_of(data: object, table: str | None) -> str:
-    """File name, table or kind of object; never a uri, which may hold a password."""
+    """File name, table or kind of object; never a uri, which may contain a password."""
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
         return f'the database table "{table}"' if table else "the database query"
     if isinstance(data, str | os.PathLike):
@@ -348,16 +385,16 @@ def _start(name: str, run: Run) -> Source:
 
 
 def _encrypt_spill(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let no record reach the disk in clear where this DuckDB can do it without an extension.
+    """Encrypt records spilled to disk where this version of DuckDB can do so without an extension.
 
-    Its own cipher is called unsafe because its random numbers are ordinary ones: enough against whoever finds the file of
-    a killed process, while the folder's mode keeps everybody else out as long as it lives.
+    Its built-in cipher is called unsafe because its random numbers are ordinary ones: enough against anyone who finds the file of
+    a killed process; while the process runs, the folder's permissions keep others out.
     """
     with suppress(duckdb.Error):
         connection.execute("SET force_mbedtls_unsafe = true; SET temp_file_encryption = true")
 
 
-def _attach(source: Source, data: object, reading: _Reading) -> None:
+def _attach(source: Source, data: object, reading: _ReadingOptions) -> None:
     """Make the view `raw`, by the kind of `data`."""
     is_file = isinstance(data, str | os.PathLike) and not str(data).startswith(POSTGRES_SCHEMES)
     kind = format_of(data) if is_file else None  # type: ignore[arg-type]
@@ -374,8 +411,8 @@ def _attach(source: Source, data: object, reading: _Reading) -> None:
         _attach_dataframe(source, data)
 
 
-def _check_reading(kind: Format | None, reading: _Reading) -> None:
-    """Refuse what cannot be said about this kind of data."""
+def _check_reading(kind: Format | None, reading: _ReadingOptions) -> None:
+    """Refuse options that do not apply to this kind of data."""
     for name, is_given in (
         ("delimiter", reading.delimiter is not None),
         ("encoding", reading.encoding != "utf-8"),
@@ -389,7 +426,7 @@ def _check_reading(kind: Format | None, reading: _Reading) -> None:
             )
 
 
-def _attach_file(source: Source, path: Path, kind: Format | None, reading: _Reading) -> None:
+def _attach_file(source: Source, path: Path, kind: Format | None, reading: _ReadingOptions) -> None:
     if not os.path.exists(path):  # not Path.exists, which raises on a name that is too long
         raise InputError(f"{source.name} does not exist; check the path.", file=source.name)
     if path.is_dir():
@@ -404,17 +441,17 @@ def _attach_file(source: Source, path: Path, kind: Format | None, reading: _Read
     READERS[kind.reader](source, path, reading)
 
 
-def _attach_excel(source: Source, path: Path, reading: _Reading) -> None:
+def _attach_excel(source: Source, path: Path, reading: _ReadingOptions) -> None:
     _attach_table(source, _read_foreign(source.run, read_excel, path, reading.table, reading.header_row))
 
 
-def _attach_statistical(source: Source, path: Path, reading: _Reading) -> None:
+def _attach_statistical(source: Source, path: Path, reading: _ReadingOptions) -> None:
     encoding = None if reading.encoding == "utf-8" else reading.encoding
     _attach_table(source, _read_foreign(source.run, read_statistical, path, encoding, reading.keep_codes))
 
 
 def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any) -> pa.Table:
-    """A file of another program; a large one in a child process, for its library holds the interpreter until it has read it all."""
+    """A file of another program; a large one is read in a child process, because its library blocks the interpreter meanwhile."""
     if path.stat().st_size <= LARGE:
         return run.attend(read, path, *how)
     found = run.call(read_or_refuse, read, path, *how)
@@ -423,7 +460,7 @@ def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any
     return found
 
 
-def _attach_separated(source: Source, path: Path, reading: _Reading) -> None:
+def _attach_separated(source: Source, path: Path, reading: _ReadingOptions) -> None:
     """Every column as text: labels such as "01" keep their zeros."""
     text = text_file(path, reading.encoding, source._scratch.path, source._held)
     header = read_header(text, reading.delimiter, reading.header_row)
@@ -443,23 +480,27 @@ def _attach_separated(source: Source, path: Path, reading: _Reading) -> None:
         "hive_partitioning = false",
         f"compression = '{'gzip' if text.is_compressed else 'none'}'",
     ]
+    source._is_file = True
     _create_view(source, f"read_csv({', '.join(options)})")
+    sampled = [*options, f"buffer_size = {SAMPLE_BUFFER}", "parallel = false"]
+    _create_view(source, f"read_csv({', '.join(sampled)}) LIMIT {SAMPLE_ROWS}", SAMPLE)
 
 
-def _attach_parquet(source: Source, path: Path, reading: _Reading) -> None:
+def _attach_parquet(source: Source, path: Path, reading: _ReadingOptions) -> None:
     import pyarrow.parquet as pq
 
     try:
         names = pq.read_schema(path).names
-    except (pa.ArrowException, OSError, ValueError):  # names that are not UTF-8 are a ValueError
+    except (pa.ArrowException, OSError, ValueError):  # names that are not UTF-8 raise ValueError
         names = None
     if names is None:
         raise InputError(f"{source.name} is not a Parquet file; check how it was made.", file=source.name)
     check_names(names, source.name)
+    source._is_file = True
     _create_view(source, f"read_parquet({file_literal(path)}, hive_partitioning = false)")
 
 
-def _attach_database(source: Source, path: Path, reading: _Reading) -> None:
+def _attach_database(source: Source, path: Path, reading: _ReadingOptions) -> None:
     table = reading.table
     if table is None:
         message = f"{source.name} is a database; name the table to read (--table)."
@@ -504,7 +545,7 @@ def _attach_dataframe(source: Source, data: object) -> None:
     _attach_table(source, frame)
 
 
-READERS: dict[str, Callable[[Source, Path, _Reading], None]] = {
+READERS: dict[str, Callable[[Source, Path, _ReadingOptions], None]] = {
     "separated": _attach_separated,
     "parquet": _attach_parquet,
     "database": _attach_database,
@@ -533,15 +574,33 @@ def _describe(source: Source) -> None:
     """Names and types of the columns, and whether there is any row."""
     for batch in source.batches(f"SELECT column_name, column_type FROM (DESCRIBE {RAW})"):
         source.types.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    if source.first_row(f"SELECT 1 FROM {RAW} LIMIT 1") is None:
-        raise InputError(f"{source.name} has no rows; give data with at least one.", file=source.name)
+    batches = []
+    if source._header is None:
+        _create_view(source, f"{RAW} LIMIT {SAMPLE_ROWS}", SAMPLE)
+        is_empty = source.first_row(f"SELECT 1 FROM {SAMPLE} LIMIT 1") is None
+    else:
+        batches = list(source.batches(f"SELECT * FROM {SAMPLE}"))
+        is_empty = not any(batch.num_rows for batch in batches)
+    if is_empty:
+        fault = (
+            None
+            if source._text is None or source._header is None
+            else find_fault(source._text, source._header)
+        )
+        raise fault or InputError(
+            f"{source.name} has no rows; give data with at least one.", file=source.name
+        )
+    if batches:
+        source.connection.register("first_rows", pa.Table.from_batches(batches))
+        source.connection.execute(f"CREATE OR REPLACE TEMP VIEW {SAMPLE} AS SELECT * FROM first_rows")
 
 
 def _read_decimals(source: Source, decimal_mark: str | None) -> None:
-    """Make the view `whole`: points in the place of decimal commas where these are announced, refused where they are not."""
+    """Make the view `whole`: decimal commas become points if they were declared, and are refused otherwise."""
     if decimal_mark is None:
-        check_commas(source, RAW)
-    fields = with_points(source, RAW) if decimal_mark == "," else "*"
+        check_commas(source, SAMPLE)
+    source._has_points = decimal_mark == ","
+    fields = with_points(source, RAW) if source._has_points else "*"
     _create_view(source, RAW, WHOLE, fields)
 
 

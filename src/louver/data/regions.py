@@ -21,10 +21,10 @@ from louver.optim.trees import LevelTree
 __all__ = ["ROOT", "SEPARATOR", "RegionTree"]
 
 SEPARATOR = "/"
-"""Between the labels of a path that names a region."""
+"""Separates the labels of a path that names a region."""
 
 ROOT = "total"
-"""Name of a root level that no column stands for."""
+"""Name of a root level that has no column."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class RegionTree:
     codes : tuple of tuple of str
         Public names of the regions of each level, unique within it.
     leaf_labels : sequence of tuple of str
-        For every leaf what the region columns of the data say: its labels from the first column on, or its code alone.
+        For every leaf, the values of the data's region columns: its labels from the first column on, or only its code.
     starts : tuple of ndarray of int64
         For each level but the last: region i has the children starts[i] to starts[i + 1] of the next one.
 
@@ -93,7 +93,7 @@ class RegionTree:
 
     @classmethod
     def from_columns(cls, rows: Sequence[Sequence[str]], names: Sequence[str]) -> RegionTree:
-        """Build from one row per leaf with a label for each level; equal labels in two parents are two regions.
+        """Build from one row per leaf with a label for each level; equal labels under two parents are two regions.
 
         The code of a region is the path to it: the labels from the first level on, joined by slashes.
         """
@@ -148,7 +148,7 @@ class RegionTree:
         labels: Sequence[tuple[str, ...]],
         order: list[int],
     ) -> RegionTree:
-        """Build from codes that are whole on every level; refuse what is no tree with one root."""
+        """Build from codes that are complete at every level; refuse anything that is not a tree with one root."""
         if not names or len(set(names)) < len(names):
             raise InputError("the spine needs at least one level and different names.", option="levels")
         if not paths:
@@ -176,7 +176,7 @@ class RegionTree:
         order: list[int],
         code_of: Callable[[tuple[str, ...]], str],
     ) -> RegionTree:
-        """Go through the leaves in order; a region begins where a path differs from the one before it."""
+        """Go through the leaves in order; a region begins where a path differs from the previous one."""
         codes: list[list[str]] = [[] for _ in names]
         starts: list[list[int]] = [[] for _ in names[1:]]
         previous: tuple[str, ...] = ()
@@ -257,7 +257,7 @@ class RegionTree:
 
 @dataclass(frozen=True, slots=True)
 class _Alone(Sequence[tuple[str, ...]]):
-    """Labels of leaves that a single column names: millions of them, each made into a tuple only when it is asked for."""
+    """Labels of leaves named by a single column: possibly millions, each made into a tuple only when needed."""
 
     codes: Sequence[str]
 
@@ -274,7 +274,7 @@ class _Alone(Sequence[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class _Prefixes(Sequence[tuple[str, ...]]):
-    """Prefixes of codes, made likewise."""
+    """Prefixes of codes, also made into tuples only when needed."""
 
     codes: Sequence[str]
     lengths: Sequence[int]
@@ -293,7 +293,7 @@ class _Prefixes(Sequence[tuple[str, ...]]):
 
 
 def _joined(path: tuple[str, ...]) -> str:
-    """The labels below the root in one name that no other region has."""
+    """The labels below the root, joined into one unique name."""
     return SEPARATOR.join(
         label.replace("\\", "\\\\").replace(SEPARATOR, "\\/") or "\\-" for label in path[1:]
     )

@@ -1,4 +1,4 @@
-"""A condition on rows as labels of columns, so that a table of some records can be told as a table of all of them."""
+"""A condition on rows, expressed as labels of columns, so that a table of some records can be described as one of all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def restriction(source: Source, where: str, schema: Schema | None = None) -> dic
     Raises
     ------
     InputError
-        If a part of the condition compares several columns, or cuts through a label of the schema.
+        If a part of the condition compares several columns, or splits a label of the schema.
     """
     parts: dict[str, list[Condition]] = {}
     for part in _parts(parse_where(where)):
@@ -69,7 +69,7 @@ def _occurring(source: Source, name: str, condition: Condition, schema: Schema |
 
 
 def _parts(condition: Condition) -> Iterator[Condition]:
-    """What is joined by `and`."""
+    """The conditions joined by `and`."""
     if isinstance(condition, All):
         for part in condition.parts:
             yield from _parts(part)

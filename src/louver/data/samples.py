@@ -1,4 +1,4 @@
-"""Sample data that come with louver; `samples/SOURCES.md` says where they are from."""
+"""Sample data included with louver; `samples/SOURCES.md` states their sources."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def write_samples(folder: Path) -> None:
 
 
 def sample_outlines(regions: Iterable[str]) -> Path | None:
-    """Made-up outlines, squares side by side, of a sample's regions; None where these are not among them."""
+    """Made-up outlines (adjacent squares) of a sample's regions; None for any other regions."""
     found = next((OUTLINES[region] for region in regions if region in OUTLINES), None)
     return None if found is None else FOLDER / f"{found}.geojson"

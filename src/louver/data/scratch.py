@@ -1,7 +1,7 @@
 """Private scratch folders for confidential data that must not outlive the process, and sorted counts larger than memory.
 
 A folder is accessible to its owner alone (mode 0700), is removed when its process ends, and holds a lock as long as that process
-lives. A process that is killed cannot clean up: the next one that needs a folder removes those whose lock is free. Counts lie in a
+lives. A process that is killed cannot clean up: the next one that needs a folder removes those whose lock is free. Counts are kept in a
 file without a name, which disappears with the process, however that ends.
 """
 
@@ -26,7 +26,7 @@ from louver.run import Run
 __all__ = ["PairFile", "Scratch", "SortedCounts", "added_up"]
 
 PREFIX = "louver-scratch-"
-UNLOCKED = "louver-new-"  # a name that no sweep takes, until the lock is held
+UNLOCKED = "louver-new-"  # a name that no sweep removes, used until the lock is held
 LOCK = "lock"
 
 
@@ -43,7 +43,7 @@ class Scratch:
     Raises
     ------
     InputError
-        If there is no place to make one.
+        If none can be made.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class PairFile:
         self.size = 0
 
     def append(self, first: Ints, second: Ints) -> None:
-        """Write pairs after those that are there."""
+        """Append pairs to the existing ones."""
         self._file.seek(PAIR_BYTES * self.size)
         self._file.write(np.column_stack([first, second]).data)
         self.size += len(first)
@@ -158,17 +158,17 @@ class PairFile:
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def close(self) -> None:
-        """Give the disk back."""
+        """Release the disk space."""
         self._file.close()
 
 
 class SortedCounts:
-    """Adds up counts by key, and gives them back in ascending order of the keys.
+    """Adds up counts by key, and returns them in ascending order of the keys.
 
     Parameters
     ----------
     folder : Path
-        Private; where keys and counts lie as soon as there are many.
+        Private; keys and counts are kept there once there are many.
     run : Run
         Asked before every sort whether to go on.
 
@@ -185,7 +185,7 @@ class SortedCounts:
         self._ends: list[int] = []  # of the stretches in the file
 
     def add(self, key: Ints, count: Ints) -> None:
-        """Count some more; keys may come again, and in any order."""
+        """Add further counts; keys may repeat and come in any order."""
         self._held.append((key, count))
         self._n_held += len(key)
         if self._n_held >= AT_ONCE:
@@ -194,7 +194,7 @@ class SortedCounts:
                 self._spill()
 
     def merged(self) -> Iterator[tuple[Ints, Ints]]:
-        """Keys, each once and ascending, and their counts, some at a time; what was counted is used up."""
+        """Keys, each once and ascending, and their counts, in batches; the counts are used up."""
         self._add_up()
         if self._spilled is None:
             yield from self._held
@@ -220,7 +220,7 @@ class SortedCounts:
     def _merge(self, spilled: PairFile) -> Iterator[tuple[Ints, Ints]]:
         """Read all stretches side by side.
 
-        Invariant: every key up to the least of the last ones read of stretches that go on has been read from all of them.
+        Invariant: every key up to the smallest last-read key among unfinished stretches has been read from all stretches.
         """
         step = max(1, AT_ONCE // len(self._ends))
         place = [0, *self._ends[:-1]]
@@ -254,7 +254,7 @@ def added_up(key: Ints, count: Ints) -> tuple[Ints, Ints]:
     """
     if len(key) == 0 or (key[1:] > key[:-1]).all():
         return key, count
-    order = np.argsort(key, kind="stable")  # stretches that are in order already are merged
+    order = np.argsort(key, kind="stable")  # stretches that are already in order are merged
     key = key[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
     return key[first], np.add.reduceat(count[order], first)

@@ -1,4 +1,4 @@
-"""Separated text (CSV, TSV): its header is read before DuckDB reads the file, and its faults are located afterwards.
+"""Separated text (CSV, TSV): its header is read before DuckDB reads the file, and its errors are located afterwards.
 
 DuckDB renames duplicate columns and quotes the file in its messages. So the header is read here, and a malformed file is read
 again, slowly, to name the row. A file that is not UTF-8 is copied: in memory where the system supports it, otherwise into the private
@@ -30,7 +30,7 @@ from louver.errors import InputError
 __all__ = [
     "HEADER_SAMPLE_ROWS",
     "Header",
-    "Row",
+    "SheetRow",
     "TextFile",
     "check_headings",
     "check_names",
@@ -55,7 +55,7 @@ codecs.register_error(UNDECODED, lambda error: ("\udcff", error.end))  # type: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFile:
-    """A file of separated text: what messages call it, where it is, and how its bytes are to be read."""
+    """A file of separated text: its name in messages, its location, and how to decode its bytes."""
 
     name: str
     path: Path
@@ -70,7 +70,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """Column names, how fields are separated, and the line of the file that the names stand on."""
+    """Column names, the field separator, and the line of the file that holds the names."""
 
     names: tuple[str, ...]
     separator: str
@@ -83,9 +83,9 @@ def text_file(path: Path, encoding: str, folder: Path, held: ExitStack) -> TextF
     Parameters
     ----------
     folder : Path
-        Private folder, for systems that have no files in memory.
+        Private folder, for systems without in-memory files.
     held : ExitStack
-        Whoever closes it lets go of the copy.
+        Closing it releases the copy.
 
     Raises
     ------
@@ -115,14 +115,14 @@ def read_header(file: TextFile, delimiter: str | None = None, header_row: int | 
     Parameters
     ----------
     delimiter : str, optional
-        What separates fields; without it whichever of comma, semicolon and tab splits the first line into most names.
+        What separates fields; by default, whichever of comma, semicolon and tab splits the first line into most names.
     header_row : int, optional
         Number of the line that names the columns. Without it a first line that looks like a title is refused.
 
     Raises
     ------
     InputError
-        If the file is empty, compressed otherwise than its name says, not UTF-8, names a column twice, or can be split in
+        If the file is empty, compressed in a way its name does not indicate, not UTF-8, names a column twice, or can be split in
         two ways.
     """
     name = file.name
@@ -146,9 +146,9 @@ def read_header(file: TextFile, delimiter: str | None = None, header_row: int | 
 
 
 def check_names(names: Sequence[str], file: str) -> None:
-    """Refuse no names at all, and names that differ at most in case: SQL could not tell them apart.
+    """Refuse a table without names, and column names that are equal or differ only in case: SQL could not distinguish them.
 
-    The message gives positions, because a file without a header has values there.
+    The message gives positions, because without a header the first line holds data values.
     """
     if not names:
         raise InputError(f"{file} has no columns; give data with at least one.", file=file)
@@ -168,7 +168,7 @@ def find_fault(file: TextFile, header: Header) -> InputError | None:
             for _ in range(header.row - 1):
                 next(text)
             records = csv.reader(text, delimiter=header.separator, strict=True)
-            for row, fields in enumerate(filter(None, records)):  # blank lines are no rows
+            for row, fields in enumerate(filter(None, records)):  # blank lines are not rows
                 problem = _problem_of(fields, len(header.names), file.encoding)
                 if problem is not None:
                     return InputError(f"{name}: row {row} {problem}.", file=name, row=row)
@@ -181,13 +181,13 @@ def find_fault(file: TextFile, header: Header) -> InputError | None:
 
 
 def _problem_of(fields: list[str], n_columns: int, encoding: str) -> str | None:
-    """What is wrong with the fields of one row; a separator at the end of the line is nothing."""
+    """What is wrong with the fields of one row; a separator at the end of the line is ignored."""
     if len(fields) == n_columns + 1 and fields[-1] == "":
         fields = fields[:-1]
     for number, value in enumerate(fields, start=1):
         if NOT_TEXT.search(value):
-            told = "UTF-8" if encoding == "utf-8" else encoding
-            return f"is not {told} text in column {number}; name the file's encoding (--encoding)"
+            expected = "UTF-8" if encoding == "utf-8" else encoding
+            return f"is not {expected} text in column {number}; name the file's encoding (--encoding)"
     if len(fields) < n_columns:
         return f"has fewer than the {n_columns} fields of the header; complete it or quote line breaks"
     if len(fields) > n_columns:
@@ -196,14 +196,14 @@ def _problem_of(fields: list[str], n_columns: int, encoding: str) -> str | None:
 
 
 def _check_start(file: TextFile) -> str:
-    """Beginning of the file, stray bytes marked and the byte order mark removed; refused where it cannot be text."""
+    """Beginning of the file, with stray bytes marked and the byte order mark removed; rejected if it cannot be text."""
     name, head, start = file.name, b"", ""
     try:
         with open(file.path, "rb") as raw:
             head = raw.read(4)
         with file.open() as text:
             start = text.read(HEADER_CHARACTERS)
-    except UnicodeError:  # only this codec insists on its mark
+    except UnicodeError:  # only this codec requires a byte order mark
         message = f"{name} does not start with the mark of UTF-16; name its encoding (--encoding)."
         raise InputError(message, file=name, option="encoding") from None
     except PermissionError:
@@ -227,7 +227,7 @@ def _check_start(file: TextFile) -> str:
 
 
 def _split(start: str, delimiter: str | None, name: str) -> tuple[list[str], str]:
-    """Names in the first line and what separates them; two ways that give as many are refused."""
+    """Names in the first line and their separator; refused if two separators give equally many names."""
     if delimiter is not None:
         return _first_record(start, delimiter), delimiter
     readings = {separator: _first_record(start, separator) for separator in _likely_separators(name)}
@@ -241,7 +241,7 @@ def _split(start: str, delimiter: str | None, name: str) -> tuple[list[str], str
 
 
 def _from_line(start: str, number: int, name: str) -> str:
-    """The file from a line on."""
+    """The file from the given line onwards."""
     lines = io.StringIO(start, newline="")
     for _ in range(number - 1):
         next(lines, None)
@@ -253,9 +253,9 @@ def _from_line(start: str, number: int, name: str) -> str:
 
 
 def _check_title(start: str, delimiter: str | None, name: str) -> None:
-    """Refuse a file that starts with a title, a remark or two lines of headings.
+    """Reject a file that starts with a title, a comment or two heading lines.
 
-    The first line may be a title, so lines are split as most of them can be, and not as the first one can.
+    The first line may be a title, so lines are split in the way that suits most of them, not the first one.
     """
     marks = (delimiter,) if delimiter else _likely_separators(name)
     readings = {mark: rows for mark in marks if (rows := _numbered(start, mark))}
@@ -268,13 +268,13 @@ def _check_title(start: str, delimiter: str | None, name: str) -> None:
     check_headings(readings[mark], name)
 
 
-def _common_width(rows: Sequence[Row]) -> int:
+def _common_width(rows: Sequence[SheetRow]) -> int:
     """The number of fields that most lines below the first have."""
     widths = Counter(len(row.cells) for row in rows[1:])
     return widths.most_common(1)[0][0] if widths else 0
 
 
-def _numbered(start: str, separator: str) -> list[Row]:
+def _numbered(start: str, separator: str) -> list[SheetRow]:
     """The first lines that are not blank, each with its number."""
     reader = csv.reader(io.StringIO(start, newline=""), delimiter=separator)
     rows = []
@@ -282,7 +282,7 @@ def _numbered(start: str, separator: str) -> list[Row]:
         before = 0
         for fields in reader:
             if any(fields):
-                rows.append(Row(before + 1, tuple(field.strip() for field in fields)))
+                rows.append(SheetRow(before + 1, tuple(field.strip() for field in fields)))
             before = reader.line_num
             if len(rows) == HEADER_SAMPLE_ROWS:
                 break
@@ -296,7 +296,7 @@ def _likely_separators(name: str) -> tuple[str, ...]:
 
 
 def _first_record(start: str, separator: str) -> list[str]:
-    """Fields of the first line, which quotes may stretch over several."""
+    """Fields of the first record, which quoted line breaks may spread over several lines."""
     try:
         return next(csv.reader(io.StringIO(start, newline=""), delimiter=separator), [])
     except csv.Error:
@@ -310,7 +310,7 @@ def _copy(file: TextFile, path: Path) -> None:
 
 
 def _undecoded(file: TextFile) -> InputError:
-    """Where a file is not in the encoding that it was said to be in."""
+    """Where a file does not match the encoding that was specified for it."""
     found = None
     with file.open() as text:
         # Nothing is known about its fields yet, so lines are counted, not records.
@@ -325,11 +325,11 @@ def _undecoded(file: TextFile) -> InputError:
 
 HEADER_SAMPLE_ROWS = 200
 MOST_HEADINGS = 20
-"""Rows above the names of the columns that are looked for."""
+"""Maximum number of rows searched above the column names."""
 LEAST_BELOW = 3
-"""With fewer rows below it, nobody can tell a heading from a record."""
+"""With fewer rows below it, a heading cannot be distinguished from a record."""
 ENOUGH_BELOW = 20
-"""Rows from which on words that do not come again say something."""
+"""Number of rows from which words that do not recur are informative."""
 NEARLY_ALL = 0.9
 
 VALUE = re.compile(r"[<>=~€$£]?\s?[+-]?[\d.,:/ T-]*\d[\d.,:/ TZ+-]*\s?[%€$£]?")
@@ -338,8 +338,8 @@ MISSING = re.compile(r"[\W_]*|n/?a|nan|null|none|missing|unknown|k\. ?a\.", re.I
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a file: its number, counted from 1 as editors and spreadsheets do, and its cells; empty where there is nothing."""
+class SheetRow:
+    """A row of a file: its number, counted from 1 as in editors and spreadsheets, and its cells; a blank cell is an empty string."""
 
     number: int
     cells: tuple[str, ...]
@@ -349,20 +349,20 @@ class Row:
         return sum(map(bool, self.cells))
 
     def is_like_names(self, width: int) -> bool:
-        """Whether it could name that many columns: as many different words."""
+        """Whether it could name that many columns: it has as many distinct words."""
         words = [cell for cell in self.cells if cell and not VALUE.fullmatch(cell)]
         return len(set(words)) == len(words) == width
 
 
-def check_headings(rows: Sequence[Row], file: str) -> None:
-    """Refuse a table whose first row is a title, or whose second one is a further row of headings.
+def check_headings(rows: Sequence[SheetRow], file: str) -> None:
+    """Refuse a table whose first row is a title, or whose second row is another row of headings.
 
     Parameters
     ----------
-    rows : sequence of Row
-        The first rows that are not empty, the one that is taken for the names included.
+    rows : sequence of SheetRow
+        The first non-empty rows, including the one used as the column names.
     file : str
-        What messages call the file.
+        Name of the file in messages.
     """
     if len(rows) < 2:
         return
@@ -381,16 +381,16 @@ def check_headings(rows: Sequence[Row], file: str) -> None:
     raise InputError(message, file=file, row=names, option="header_row")
 
 
-def _first_names(rows: Sequence[Row], width: int) -> int:
-    """The first row that can name the columns, where those above it are titles: filled to half at most."""
+def _first_names(rows: Sequence[SheetRow], width: int) -> int:
+    """The first row that can name the columns; those above it are titles if at most half filled."""
     for place, row in enumerate(rows[:MOST_HEADINGS]):
         if row.n_filled > max(1, width // 2):
             return place if place == 0 or row.is_like_names(row.n_filled) else 0
     return 0
 
 
-def _is_heading(row: Row, below: Sequence[Row]) -> bool:
-    """Whether a row has words where numbers stand below it, or words throughout that never come again."""
+def _is_heading(row: SheetRow, below: Sequence[SheetRow]) -> bool:
+    """Whether a row has words above numbers, or consists of words that never recur below it."""
     if len(below) < LEAST_BELOW:
         return False
     n_among_numbers = n_alone = 0

@@ -1,6 +1,6 @@
 """Names, text, numbers, files and conditions on rows (`louver.schema.where`), written in SQL.
 
-Nothing that a user wrote becomes SQL as it stands: names are looked up and quoted, text and numbers are written as literals.
+Nothing that a user wrote becomes SQL verbatim: names are looked up and quoted, text and numbers are written as literals.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["file_literal", "filter_sql", "literal", "quoted", "split_table"]
 
 
 def quoted(identifier: str) -> str:
-    """An identifier in SQL."""
+    """A quoted SQL identifier."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text in SQL."""
+    """A SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def file_literal(path: Path) -> str:
-    """The path of one file, with nothing that DuckDB would take for a pattern or a protocol."""
+    """The path of one file, with nothing that DuckDB would interpret as a pattern or a protocol."""
     return literal(glob.escape(str(path.absolute())))
 
 
@@ -49,13 +49,13 @@ def filter_sql(source: Source, view: str, condition: Condition) -> str:
     Parameters
     ----------
     view : str
-        Where the rows are looked for that make a comparison impossible.
+        Where rows that make a comparison impossible are looked for.
 
     Raises
     ------
     InputError
         On a column that the data do not have, on a column of numbers compared with text, or on one of text that is compared
-        with numbers and has a row that is none.
+        with numbers and has a row that is not a number.
     """
     match condition:
         case All(parts):
@@ -105,7 +105,7 @@ def _compared_text(source: Source, column: Column) -> str:
 
 
 def _number(source: Source, view: str, column: Column) -> str:
-    """SQL for the number in a column; a text that is none is refused with its row."""
+    """SQL for the number in a column; text that is not a number is refused with its row."""
     from louver.data.coding import number_sql
 
     text = _text(source, column)

@@ -14,7 +14,7 @@ from louver._arrays import Floats, Ints
 from louver.data.coding import Coder, find_row, number_sql, text_sql
 from louver.data.counting import Wide, attribute_of, check_weight, coder_of, counted_rows
 from louver.data.histogram import Histogram
-from louver.data.read import Source, quoted
+from louver.data.read import Source
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Records:
-    """Microdata, coded: one row per record. Stands on the confidential side of the wall.
+    """Microdata, coded: one row per record. It belongs on the confidential side of the wall.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def tabulate_in_parts(
     wide: Mapping[str, Mapping[str, str]] | None = None,
     schema: Schema,
 ) -> Iterator[Histogram]:
-    """Count the records some at a time, in their order: histograms that add up to the one of `tabulate`.
+    """Count the records in batches, in their order: histograms that add up to the one of `tabulate`.
 
     Parameters and errors are those of `tabulate`; every attribute lists its labels.
 
@@ -134,7 +134,7 @@ def tabulate_in_parts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counting:
-    """What is counted by what: columns that are coded, columns of counts, and the schema."""
+    """The plan of a count: columns that are coded, columns of counts, and the schema."""
 
     source: Source
     names: tuple[str, ...]
@@ -170,7 +170,7 @@ class _Counting:
         )
 
     def attributes(self, coded: Sequence[Attribute]) -> tuple[Attribute, ...]:
-        """What is counted by, in the order of the names, given the attributes of the coders."""
+        """The attributes to count by, in the order of the names, given those of the coders."""
         found = {one.name: _with_hierarchy(self.source, one, self.schema) for one in coded}
         found.update((attribute.name, attribute) for attribute in self.layout.attributes)
         return tuple(found[name] for name in self.names)
@@ -217,11 +217,11 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
 
 
 def read_values(source: Source, name: str, schema: Schema | None = None) -> tuple[Records, Ints]:
-    """The different values of one column as records, ascending where they are numbers, and how many records have each.
+    """The distinct values of one column as records, ascending where they are numbers, and how many records have each.
 
     Notes
     -----
-    **Cost**: one pass; memory for the different values.
+    **Cost**: one pass; memory for the distinct values.
     """
     plan = _Plan.of(source, [name], schema)
     codes: list[NDArray[np.int32]] = []
@@ -239,20 +239,20 @@ def read_values(source: Source, name: str, schema: Schema | None = None) -> tupl
 
 
 def coded_batches(
-    source: Source, schema: Schema, also: Sequence[str] = ()
+    source: Source, schema: Schema, also: Mapping[str, str]
 ) -> Iterator[tuple[list[NDArray[np.int32] | Floats], pa.RecordBatch]]:
-    """All records, some at a time in the order of the source: each attribute of a schema, coded, and other columns as read.
+    """All records in batches, in the order of the source: the attributes of a schema, coded, and further columns.
 
     Parameters
     ----------
     schema : Schema
         As `read_values` found it: every label that occurs is listed.
-    also : sequence of str
-        Columns to give beside them.
+    also : mapping of str to str
+        Name of a further column -> its SQL.
     """
     plan = _Plan.of(source, list(schema.names), schema)
     place = {a.name: i for i, a in enumerate([*(c.attribute for c in plan.coders), *plan.numeric])}
-    fields = ", ".join([plan.fields, *map(quoted, also)])
+    fields = ", ".join([plan.fields, *also.values()])
     for batch in source.batches(f"SELECT {fields} FROM records"):
         codes, numbers = plan.encode(batch)
         columns: list[NDArray[np.int32] | Floats] = [*codes, *numbers]
@@ -365,7 +365,7 @@ def _check_structural_zeros(source: Source, histogram: Histogram, schema: Schema
 
 
 def _check_numbers(source: Source, attribute: Attribute, text: str, values: Floats) -> None:
-    """Find the row of a number that is none, or missing without leave."""
+    """Refuse values that are not numbers, and missing ones that are not allowed, naming the first row."""
     if not np.isnan(values).any():
         return
     valid = number_sql(text, attribute.kind)
@@ -388,7 +388,7 @@ def _assemble(
     numbers: Mapping[str, Floats],
     schema: Schema | None,
 ) -> Records:
-    """Put the columns together, releasing the batches of each as it is done."""
+    """Put the columns together, releasing the batches of each once it is done."""
     n_rows = sum(map(len, chunks[0])) if chunks else len(next(iter(numbers.values()), ()))
     codes = np.empty((n_rows, len(coders)), dtype=np.int32, order="F")
     attributes = []

@@ -1,4 +1,4 @@
-"""Units (households, businesses, trips) and their sizes: from records, or from a table counted before.
+"""Units (households, businesses, trips) and their sizes: from records, or from a table of existing counts.
 
 Answers: how many units of each size every leaf region has. One query checks the columns and one grouped query counts; only
 the counted cells leave DuckDB.
@@ -18,7 +18,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.schema.attribute import Kind
 
-__all__ = ["UnitCells", "count_units", "find_unit_column", "read_unit_counts"]
+__all__ = ["UnitCells", "count_units", "find_unit_column", "read_unit_counts", "unit_names"]
 
 Cells = dict[tuple[tuple[str, ...], int], int]
 
@@ -37,7 +37,7 @@ class UnitCells:
 
     @property
     def leaves(self) -> list[tuple[str, ...]]:
-        """The leaf regions that occur."""
+        """The leaf regions that occur in the data."""
         return sorted({leaf for leaf, _ in self.cells})
 
 
@@ -51,7 +51,7 @@ def count_units(
     largest_quantity: int = 1,
     is_split: bool = False,
 ) -> UnitCells:
-    """Count the units of every size in every leaf region, from one record for each member.
+    """Count the units of every size in every leaf region, given one record per member.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def count_units(
     regions : sequence of str
         Columns of the region levels, coarsest first.
     largest : int
-        Largest size told apart; larger units are counted with it.
+        Largest size that is counted separately; larger units are counted with it.
     quantity : str, optional
-        Column of what a record adds to its unit's size, a whole number; 1 by default.
+        Column with the whole number that a record adds to its unit's size; 1 by default.
     largest_quantity : int
-        Most that a record may add.
+        Largest value that a record may add.
     is_split : bool
         Whether a unit with records in several leaf regions is one unit in each; an error otherwise.
 
@@ -75,6 +75,7 @@ def count_units(
         On a missing unit, region or quantity, a quantity out of range, or a unit in several regions; names column and row.
     """
     texts = {name: text_sql(source, name) for name in (unit, *regions)}
+    source.hold([unit, *regions, *([] if quantity is None else [quantity])])
     faults = [_missing(name, text) for name, text in texts.items()]
     amount = "1"
     if quantity is not None:
@@ -92,7 +93,7 @@ def count_units(
 def read_unit_counts(
     source: Source, regions: Sequence[str], size: str, groups: str, largest: int
 ) -> UnitCells:
-    """Read a table that was counted before: one row for each leaf region and size, with the number of units.
+    """Read a table of existing counts: one row for each leaf region and size, with the number of units.
 
     Parameters
     ----------
@@ -108,14 +109,19 @@ def read_unit_counts(
 
 
 def find_unit_column(source: Source, others: Sequence[str], run: Run) -> CodedColumn | None:
-    """The first column that is named like the number of a household and looks like one; `others` are known to be something else."""
-    names = [name for name in source.columns if name not in others and is_named_like_unit(name)]
+    """The first column that is named like a household identifier and looks like one; `others` are known to be something else."""
+    names = unit_names(source, others)
     found = read_coded(source, names, run) if names else ()
     return next((column for column in found if is_unit(column, guess_kind(column)[0])), None)
 
 
+def unit_names(source: Source, others: Sequence[str]) -> list[str]:
+    """Columns that are named like a household identifier; `others` are known to be something else."""
+    return [name for name in source.columns if name not in others and is_named_like_unit(name)]
+
+
 class _Fault(NamedTuple):
-    """What no row of a column may be: an SQL condition, and the sentence about a row that meets it."""
+    """A condition that no row of a column may meet, in SQL, and the message about a row that does."""
 
     column: str
     condition: str
@@ -127,20 +133,18 @@ def _missing(column: str, text: str) -> _Fault:
 
 
 def _amount(source: Source, column: str, largest: int | None) -> tuple[str, _Fault]:
-    """SQL for a whole number from 0 to `largest`, and what is wrong with a row that has none."""
+    """SQL for a whole number from 0 to `largest`, and the fault of rows without a valid one."""
     value = number_sql(text_sql(source, column), Kind.INTEGER)
     wrong = f"({value}) IS NULL OR ({value}) < 0"
-    range_told = "a whole number of zero or more"
+    allowed = "a whole number of zero or more"
     if largest is not None:
         wrong += f" OR ({value}) > {largest}"
-        range_told = f"a whole number from 0 to {largest}"
-    return f"CAST({value} AS BIGINT)", _Fault(
-        column, wrong, f"is not {range_told} on row {{row}}; correct it"
-    )
+        allowed = f"a whole number from 0 to {largest}"
+    return f"CAST({value} AS BIGINT)", _Fault(column, wrong, f"is not {allowed} on row {{row}}; correct it")
 
 
 def _check(source: Source, faults: Sequence[_Fault]) -> None:
-    """Refuse the first fault that some row has; all are looked for in one scan."""
+    """Raise an error for the first fault found in any row; all are checked in one scan."""
     found = source.first_row(
         "SELECT "
         + ", ".join(f"bool_or({f.condition}) AS f{i}" for i, f in enumerate(faults))
@@ -169,7 +173,7 @@ def _check_one_region(source: Source, unit: str, text: str, regions: Sequence[st
 
 
 def _collect(source: Source, rows: str, counted: str, n_levels: int, largest: int) -> UnitCells:
-    """Count rows of (labels, size) by label and size, sizes cut at the largest."""
+    """Count rows of (labels, size) by label and size, with sizes capped at the largest."""
     labels = ", ".join(quoted(f"r{i}") for i in range(n_levels))
     keys = f"{labels}, least(size, {largest}) AS size" if labels else f"least(size, {largest}) AS size"
     grouping = ", ".join(str(i + 1) for i in range(n_levels + 1))

@@ -22,7 +22,7 @@ __all__ = ["is_replaceable", "replacing", "spreadsheet_safe", "write_csv"]
 
 @contextmanager
 def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name only once the block has ended well, unless the block closes it.
+    """Open a file that appears under its name only once the block has succeeded, unless the block closes it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
                 os.fsync(handle)
                 sibling.replace(path)
                 if hasattr(os, "fchmod"):
-                    os.fchmod(handle, mode)  # a writer killed before leaves nothing that others may read
+                    os.fchmod(handle, mode)  # a writer killed before this leaves nothing that others may read
         if is_kept:
             sync(path.parent)
         else:
@@ -80,11 +80,11 @@ def _locked_sibling(path: Path, mode: int) -> tuple[Path, int, int]:
         try_lock(handle)
         if os.fstat(handle).st_nlink:
             return sibling, handle, allowed
-        os.close(handle)  # swept by another process before it was locked
+        os.close(handle)  # removed by another process before it was locked
 
 
 def _sweep(path: Path) -> None:
-    """Remove what writers of this file that were killed left: siblings of ours that no living process holds."""
+    """Remove what killed writers of this file left behind: siblings of ours that no living process holds."""
     for stale in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.tmp"):
         with suppress(OSError):
             handle = os.open(stale, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
@@ -96,7 +96,7 @@ def _sweep(path: Path) -> None:
 
 
 def is_replaceable(path: Path) -> bool:
-    """Whether a file may be written there: to replace a device would break the machine for everybody."""
+    """Whether a file may be written there: replacing a device would break the machine for everyone."""
     return path.parent.is_dir() and (path.is_file() or not path.exists())
 
 
@@ -132,7 +132,7 @@ def spreadsheet_safe(column: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Ar
     """Text that no spreadsheet takes for a formula, and that can be read back.
 
     Text that begins with `=`, `+`, `-`, `@`, a tab, a carriage return or an apostrophe gets an apostrophe before it, unless it is a
-    number. Who takes one leading apostrophe away has the text again.
+    number. Removing one leading apostrophe restores the text.
 
     Examples
     --------

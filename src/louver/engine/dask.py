@@ -1,10 +1,10 @@
-"""Batches on a Dask cluster: a scheduler that somebody started, and workers on machines that see the same files.
+"""Batches on a Dask cluster: a running scheduler, and workers on machines that see the same files.
 
-What is submitted is a function by its name, the names and hashes of files that hold what is shared, and a piece. These files lie
-in a folder of their own on the shared path for as long as the engine is open. Nothing but the results comes back.
+Submitted are the name of a function, the names and hashes of files with the shared data, and a piece. These files are kept
+in a folder of their own on the shared path for as long as the engine is open. Only the results are returned.
 
-A batch whose worker is lost is worked on by another, from the same files; so is one whose result was lost with its worker.
-Whoever connects to a scheduler is at its mercy, for Dask sends pickles: connect to your own.
+If a worker is lost, another one processes its batch from the same files, even if a result was lost with the worker.
+Dask exchanges pickles, so a scheduler can run any code on the machines that connect to it: connect only to your own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 
 from louver._version import __version__
 from louver.data.scratch import Scratch
-from louver.engine.shared import Published, forget
+from louver.engine.shared import SharedObject, forget
 from louver.errors import InputError
 from louver.run import Run
 
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 __all__ = ["DaskEngine", "open_dask"]
 
 CONNECT_SECONDS = 10.0
-"""In which a scheduler has to answer."""
+"""Time within which a scheduler must answer."""
 
 LOST_SECONDS = 30.0
-"""Without any worker after which nobody waits any longer."""
+"""Seconds without any worker after which the run gives up."""
 
 POLL_SECONDS = 0.05
-LOOK_SECONDS = 1.0  # between questions whether there are workers
+LOOK_SECONDS = 1.0  # seconds between two checks for workers
 CARRY_ON = "carry the run on (run and extend: with --resume)"
 DECIDING = ("numpy", "scipy", "numba", "pyarrow", "piqp", "ortools")  # results may depend on their versions
 
@@ -60,12 +60,12 @@ T = TypeVar("T")
 
 @contextmanager
 def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterator[DaskEngine]:
-    """The engine of an address written as "dask://HOST:PORT" or "tls://HOST:PORT".
+    """The engine for an address written as "dask://HOST:PORT" or "tls://HOST:PORT".
 
     Raises
     ------
     InputError
-        If nobody answers there, nobody works there, or a worker has other software or does not see the folder.
+        If nothing answers there, there are no workers, or a worker has different software or does not see the folder.
     """
     host, port = _host_and_port(rest)
     if folder is None:
@@ -76,12 +76,12 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
     ):
         _check_workers(client, scratch.path, run)
         yield DaskEngine(client, scratch.path)
-        with suppress(Exception):  # the work is done; whatever fails now, or is stopped, changes nothing
+        with suppress(Exception):  # the work is done; failures no longer matter
             run.attend(client.run, forget, on_error="ignore")
 
 
 def _made(folder: Path) -> Scratch:
-    """A folder for this run, which workers of other users may read; those of runs that were killed on this machine go."""
+    """A folder for this run that workers of other users may read; folders of runs that were killed on this machine are removed."""
     try:
         made = Scratch(folder, f".louver-engine-{_machine()}-")
         probe = made.path / "probe"
@@ -101,7 +101,7 @@ def _machine() -> str:
 
 
 def _host_and_port(rest: str) -> tuple[str, int]:
-    """The two parts of "//HOST:PORT", and nothing beside them."""
+    """Host and port from "//HOST:PORT"; anything else is refused."""
     message = "the address must be dask://HOST:PORT, such as dask://10.0.0.5:8786, with a port from 1 to 65535 and nothing after it"
     try:
         parts = urlsplit(rest)
@@ -133,13 +133,13 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
         message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address, or where it encrypts"
         raise _error(f"{message} write tls:// and give Dask the certificates")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # versions are compared here, in words of ours
+        warnings.simplefilter("ignore")  # versions are compared below
         client = run.attend(Client, address, timeout=CONNECT_SECONDS, set_as_default=False, name="louver")
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
-            logger.setLevel(logging.CRITICAL)  # losses are told in a sentence of ours, or change nothing
+            logger.setLevel(logging.CRITICAL)  # louver reports lost workers itself where they matter
         yield client
     finally:
         with suppress(OSError, TimeoutError, RuntimeError):
@@ -149,7 +149,7 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
 
 
 def _kind(address: str) -> str | None:
-    """What somebody says to be who is asked in Dask's words; None for somebody who does not understand."""
+    """The type that a server reports through Dask's protocol; None for one that does not speak it."""
     from distributed import Security, rpc
 
     async def ask() -> Any:
@@ -161,18 +161,18 @@ def _kind(address: str) -> str | None:
 
     try:
         return str(asyncio.run(within())["type"])
-    except Exception:  # noqa: BLE001 - a stranger's answer may break anything
+    except Exception:  # noqa: BLE001 - an unknown server may answer anything
         return None
 
 
 def _check_workers(client: Client, scratch: Path, run: Run) -> None:
-    """Refuse a cluster without workers, and workers that would not compute the same from the same files."""
+    """Refuse a cluster without workers, and workers whose results might differ."""
     probe, secret = scratch / "probe", secrets.token_bytes(32)
     probe.write_bytes(secret)
-    told = run.attend(client.run, _introduce, str(probe), on_error="return")
-    if not told:
+    answers = run.attend(client.run, _introduce, str(probe), on_error="return")
+    if not answers:
         raise _error("the scheduler has no workers; start some with dask worker and the scheduler's address")
-    for worker, answer in told.items():
+    for worker, answer in answers.items():
         if not isinstance(answer, tuple):
             raise _error(
                 f"the worker {worker} cannot load louver {__version__}; install the same version there"
@@ -184,7 +184,7 @@ def _check_workers(client: Client, scratch: Path, run: Run) -> None:
 
 
 def _introduce(probe: str) -> tuple[dict[str, str], bytes | None]:
-    """A worker's software, and what it finds in a file."""
+    """A worker's software versions, and what it reads from a file."""
     try:
         return software(), Path(probe).read_bytes()
     except OSError:
@@ -210,12 +210,12 @@ def _compare(worker: str, theirs: dict[str, str]) -> None:
             raise _error(f"{message}; install the same on all machines")
 
 
-def _error(told: str) -> InputError:
-    return InputError(f"option --engine: {told}.", option="--engine")
+def _error(sentence: str) -> InputError:
+    return InputError(f"option --engine: {sentence}.", option="--engine")
 
 
 class WorkerRun(Run):
-    """Tells work on a worker to stop once nobody waits for it."""
+    """The run of a task on a worker: cancelled when its result is no longer wanted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class WorkerRun(Run):
         self._tasks, self._key = worker.state.tasks, worker.get_current_task()
 
     def check(self) -> None:
-        """Raise `Cancelled` if the task was cancelled or its client has gone."""
+        """Raise `Cancelled` if the task was cancelled or its client is gone."""
         task = self._tasks.get(self._key)
         if task is None or task.state != "executing":
             self.cancel()
@@ -233,7 +233,7 @@ class WorkerRun(Run):
 
 
 def _work(packed: bytes, piece: bytes, expected: dict[str, str]) -> Any:
-    """One piece, on a worker, which may have come after the others were checked."""
+    """Work on one piece; the worker may have joined after the others were checked."""
     _compare(socket.gethostname(), expected)
     return pickle.loads(packed)(pickle.loads(piece), WorkerRun())
 
@@ -248,29 +248,29 @@ class DaskEngine:
 
     @property
     def folder(self) -> Path:
-        """What all workers see."""
+        """The folder that all workers see."""
         return self._scratch
 
     @property
     def workers(self) -> int:
-        """Threads of all workers that are there now."""
+        """Current number of threads of all workers."""
         return max(1, int(sum(self._client.nthreads().values())))
 
-    def share(self, what: T) -> Published[T]:
-        """Make something known to all workers, for as long as the answer is held."""
-        return Published(what, self._scratch)
+    def share(self, what: T) -> SharedObject[T]:
+        """Share something with all workers for as long as the returned object is held."""
+        return SharedObject(what, self._scratch)
 
     def map(
         self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None
     ) -> Iterator[Result]:
         """Yield work(piece, run) for every piece, in order."""
-        told, packed, remaining = run or Run(), pickle.dumps(work), iter(pieces)
-        ahead = 8 + 2 * sum(told.attend(self._client.nthreads).values())
+        run, packed, remaining = run or Run(), pickle.dumps(work), iter(pieces)
+        ahead = 8 + 2 * sum(run.attend(self._client.nthreads).values())
         waiting: deque[Future[Any]] = deque()
         try:
             waiting.extend(self._submit(packed, piece) for piece in islice(remaining, ahead))
             while waiting:
-                result = self._result(waiting[0], told)
+                result = self._result(waiting[0], run)
                 waiting.popleft().release()
                 waiting.extend(self._submit(packed, piece) for piece in islice(remaining, 1))
                 yield result
@@ -282,7 +282,7 @@ class DaskEngine:
         return self._client.submit(_work, packed, pickle.dumps(piece), software(), pure=False)
 
     def _result(self, future: Future[Any], run: Run) -> Any:
-        """What a worker found, as soon as it is here."""
+        """A worker's result, as soon as it has arrived."""
         from distributed import KilledWorker
 
         gathered = self._client.gather(future, asynchronous=True)
@@ -302,12 +302,12 @@ class DaskEngine:
         raise _error(f"{message}, and {CARRY_ON}")
 
     def _look(self, run: Run) -> None:
-        """Give up where there have been no workers for a while."""
+        """Give up if there have been no workers for a while."""
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
-        with suppress(OSError):  # a scheduler that is gone is told of by the batches it had
+        with suppress(OSError):  # a lost scheduler is reported by its batches
             if run.attend(self._client.nthreads):
                 self._seen = now
         if now - self._seen > LOST_SECONDS:

@@ -1,6 +1,6 @@
 """Engines: where batches of work run, by an address such as `local:2` or `dask://10.0.0.5:8786`.
 
-A verb opens one engine and hands it on; whoever has batches to work on maps a function over them::
+A verb opens one engine and passes it on; code that works in batches maps a function over them::
 
     def counted(known: Shared[Known], span: Span, run: Run) -> Counts:      # a function of a module, not of a function
         return known.value.count(span, run)
@@ -8,14 +8,14 @@ A verb opens one engine and hands it on; whoever has batches to work on maps a f
     with open_engine(address, folder, run) as engine:
         known = engine.share(Known(...))             # what all batches need; goes to every worker once
         for counts in engine.map(partial(counted, known), spans, run):
-            run.report("counting", ...)              # told by whoever takes the results
+            run.report("counting", ...)              # reported by the caller
 
 - Results come in the order of the pieces, whatever the engine, the number of workers and whichever of them are lost on the way.
 - Pieces are read a few ahead of the results, so neither side has to fit into memory: keep pieces and results small.
 - On a cluster function, pieces, results and what is shared are pickled, and what is shared lies in `folder`, which all workers
   must see under the same path. So nothing of it may hold records, a ledger or a key where the work needs none.
-- `run` is the caller's on this machine. On a cluster it is one of the worker's own: work asks it whether to go on, no more.
-- A `Shared` lives as long as somebody holds it; its file goes with it.
+- `run` is the caller's on this machine. On a cluster it is the worker's own, which work can only check for cancellation.
+- A `Shared` lives as long as it is referenced; its file is removed with it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Shared(Protocol[T_co]):
-    """Something that all batches need."""
+    """An object that all batches need."""
 
     @property
     def value(self) -> T_co:
-        """The thing itself, wherever this is asked."""
+        """The shared object, on any worker."""
         ...
 
 
@@ -53,7 +53,7 @@ class Engine(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Where files that the work reads have to lie; None where any place will do."""
+        """Folder for the files that the work reads; None if any folder will do."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class Engine(Protocol):
         ...
 
     def share(self, what: T) -> Shared[T]:
-        """Make something known to all workers, for as long as the answer is held."""
+        """Share an object with all workers, for as long as the returned handle is held."""
         ...
 
     def map(
@@ -82,7 +82,7 @@ ENGINES: dict[str, Opener] = {
 """By the scheme of an address: opens an engine at what follows the scheme."""
 
 ONE_CORE: Engine = LocalEngine(1)
-"""For whoever was told nothing else."""
+"""The default engine."""
 
 
 def open_engine(
@@ -94,7 +94,7 @@ def open_engine(
     ----------
     address : str
     folder : Path, optional
-        Exists; where engines of several machines put what is shared. None where only this machine's cores can help.
+        An existing folder where engines on several machines put shared files. None if only this machine's cores are used.
     run : Run, optional
         Asked whether to go on connecting.
 

@@ -39,7 +39,7 @@ def run_pieces(
     pieces : iterable
         Read a few ahead of the results, so that neither side has to be held in memory.
     workers : int
-        Threads; 1 works in the caller's.
+        Number of threads; with 1, work runs in the calling thread.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def run_pieces(
 
 @dataclass(frozen=True, slots=True)
 class Held(Generic[T]):
-    """Something that all threads see."""
+    """An object shared by all threads."""
 
     value: T
 
@@ -87,17 +87,17 @@ class LocalEngine:
         self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None
     ) -> Iterator[Result]:
         """Yield work(piece, run) for every piece, in order."""
-        told = run or Run()
+        run = run or Run()
 
         def one(piece: Piece) -> Result:
-            told.check()
-            return work(piece, told)
+            run.check()
+            return work(piece, run)
 
         return run_pieces(one, pieces, workers=self.workers)
 
 
 def open_local(number: str, folder: Path | None, run: Run) -> AbstractContextManager[LocalEngine]:
-    """The engine of an address written as "local:N".
+    """The engine for an address of the form "local:N".
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """What all batches need, in files on a path that all machines share; a worker reads each once.
 
-A file is named and hashed where it is sent, so that a worker never unpickles what somebody else put in its place.
+A file is named and hashed where it is sent, so a worker never unpickles a file that was put in its place.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 from louver.errors import InputError
 
-__all__ = ["Fetched", "Published", "forget"]
+__all__ = ["Fetched", "SharedObject", "forget"]
 
 T = TypeVar("T")
 
 
-class Published(Generic[T]):
-    """Something that is written to a file when it is first sent; the file goes when nobody holds this any longer."""
+class SharedObject(Generic[T]):
+    """An object that is written to a file when it is first sent; the file is removed when the object is no longer referenced."""
 
     def __init__(self, value: T, folder: Path) -> None:
         self.value = value
@@ -49,7 +49,7 @@ def _write(value: object, path: Path) -> str:
 
 
 class _Hashing:
-    """Hashes what goes to a file."""
+    """Hashes the data written to a file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.hasher = file, hashlib.sha256()
@@ -61,7 +61,7 @@ class _Hashing:
 
 @dataclass(frozen=True, slots=True)
 class Fetched(Generic[T]):
-    """The same on a worker, which reads it once."""
+    """The shared value on a worker, which reads it once."""
 
     path: str
     digest: str
@@ -82,7 +82,9 @@ class Fetched(Generic[T]):
             packed = Path(self.path).read_bytes()
         except OSError:
             packed = b""
-        if hashlib.sha256(packed).hexdigest() != self.digest:  # never unpickle what somebody else put there
+        if (
+            hashlib.sha256(packed).hexdigest() != self.digest
+        ):  # never unpickle a file that was substituted for it
             folder = Path(self.path).parents[1].name
             message = f"option --engine: a worker does not find in {folder} what was written there; choose a folder that all machines share."
             raise InputError(message, option="--engine")
@@ -94,6 +96,6 @@ _held: dict[str, Any] = {}
 
 
 def forget() -> None:
-    """Let go of what an engine shared."""
+    """Release what an engine shared."""
     with _LOCK:
         _held.clear()

@@ -8,20 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from louver._callable import make_callable
 from louver.errors import InputError
-from louver.groups.load import Asked
+from louver.groups.load import GroupsCall
 from louver.groups.mechanisms import MECHANISMS, Mechanism
 from louver.groups.options import Amount, DataKeywords, GroupsKeywords, GroupsOptions
-from louver.groups.preview import Preview
-from louver.groups.problem import Total
-from louver.groups.result import INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
-from louver.groups.simulate import forecast, stand_in
-from louver.groups.solve import estimate_from, load_answers, release_paid, release_seeded, write_from
+from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
+from louver.groups.simulate import Preview, forecast, stand_in
+from louver.groups.solve import GroupSizes, estimate_from, release_paid, release_seeded, write_from
 from louver.privacy.measurements import Measured
 from louver.privacy.spend import measure_into
 from louver.release.write import check_out
@@ -109,7 +106,7 @@ def groups(
 
     Notes
     -----
-    **Privacy**: the whole budget, for the neighbours asked for, given the invariants; `docs/proofs/groups.md`.
+    **Privacy**: the whole budget, for the neighbours asked for, given the invariants; see `docs/proofs/groups.md`.
 
     Examples
     --------
@@ -120,13 +117,13 @@ def groups(
     [[2, 1, 0], [1, 1, 0], [1, 0, 0]]
     """
     started = time.perf_counter()
-    asked = Asked.check(requested(spec, GroupsOptions))
-    if asked.options.seed is not None:
-        release = release_seeded(asked, asked.options.seed, out, report, run)
+    call = GroupsCall.check(requested(spec, GroupsOptions))
+    if call.options.seed is not None:
+        release = release_seeded(call, call.options.seed, out, report, run)
     elif out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     else:
-        release = release_paid(asked, asked.account(ledger), Path(out), report, run)
+        release = release_paid(call, call.account(ledger), Path(out), report, run)
     return replace(release, seconds=time.perf_counter() - started)
 
 
@@ -141,7 +138,7 @@ def measure(
     run: Run | None = None,
     **options: Unpack[DataKeywords],
 ) -> Measured:
-    """Debit the ledger, draw the noise once, and leave measurements and what is public beside them in a folder.
+    """Debit the ledger, draw the noise once, and write measurements and exact public values to a folder.
 
     Parameters
     ----------
@@ -158,23 +155,14 @@ def measure(
         Its `folder` is what `estimate` works from, without the data.
     """
     started = time.perf_counter()
-    asked = Asked.check(requested(spec, GroupsOptions))
-    if asked.options.seed is not None:
+    call = GroupsCall.check(requested(spec, GroupsOptions))
+    if call.options.seed is not None:
         raise InputError("option --seed: measurements are paid for; use groups to try.", option="--seed")
-    folder, plan = Path(out), asked.public_plan()
-    account = asked.account(ledger)
+    folder, plan = Path(out), call.public_plan()
+    account = call.account(ledger)
     if not resume:
         check_out(folder)
-    measured = measure_into(
-        folder,
-        (MEASUREMENTS_FILE, *([INVARIANTS_FILE] if plan.total is Total.PUBLIC else [])),
-        partial(load_answers, asked, plan, folder),
-        account=account,
-        payment=asked.payment(plan),
-        check_out=check_out,
-        design=asked.design(plan),
-        run=run,
-    )
+    measured = measure_into(folder, GroupSizes(call, None, run, plan), account=account, run=run)
     return Measured.of(measured, folder, plan.loss, seconds=time.perf_counter() - started)
 
 
@@ -198,15 +186,15 @@ def estimate(
         Release directory to make.
     """
     started = time.perf_counter()
-    asked = Asked.check(requested(spec, GroupsOptions))
-    asked.public_plan()
+    call = GroupsCall.check(requested(spec, GroupsOptions))
+    call.public_plan()
     if out is not None:
         check_out(Path(out))
     folder = Path(measurements)
-    plan = asked.measured_plan(folder / MEASUREMENTS_FILE)
-    release = estimate_from(asked, plan, folder, run)
+    plan = call.measured_plan(folder / MEASUREMENTS_FILE)
+    release = estimate_from(call, plan, folder, run)
     if out is not None:
-        write_from(folder, release, out, asked, report)
+        write_from(folder, release, out, call, report)
     return replace(release, seconds=time.perf_counter() - started)
 
 
@@ -225,11 +213,11 @@ def preview(
     expect : int
         Number of groups to forecast for; they are spread evenly over the domain's regions, with geometric sizes.
     """
-    asked = Asked.check(requested(spec, GroupsOptions))
-    if asked.regions is None:
+    call = GroupsCall.check(requested(spec, GroupsOptions))
+    if call.regions is None:
         raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
-    plan = asked.plan(asked.regions)
-    likely = stand_in(asked.regions, plan.largest_size, expect, plan.first_size)
+    plan = call.plan(call.regions)
+    likely = stand_in(call.regions, plan.largest_size, expect, plan.first_size)
     return Preview(plan=plan, forecast=forecast(likely, plan, run=run), expect=expect)
 
 

@@ -1,4 +1,4 @@
-"""Reading what a call asks about: the public list of regions, and the confidential units."""
+"""Reading the inputs of a call: the public list of regions, and the confidential units."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from louver.schema.request import Request
 from louver.schema.source import SourceOptions
 from louver.schema.validate import Options
 
-__all__ = ["NOT_IN_REQUEST", "Asked"]
+__all__ = ["NOT_IN_REQUEST", "GroupsCall"]
 
 NOT_IN_REQUEST = {
-    "groups.domain": "where the public list of regions lies; the regions themselves are in the request",
+    "groups.domain": "the file of the public list of regions; the regions themselves are in the request",
     "groups.epsilon": "decides the noise of every level, which is in the request; the ledger compares the loss",
     "groups.rho": "likewise",
     "groups.shares": "likewise",
     "groups.seed": "a seeded run touches no ledger",
     "groups.evaluate": "needs a seed",
     "groups.as_published": "needs evaluate",
-    "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
+    "source.file": "the file of the records; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }
-"""Options that can change neither the true answers nor their noise of a paid run, and why."""
+"""Options that cannot change the true answers or the noise of a paid run, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One call of the verb, checked; nothing confidential is read yet.
+class GroupsCall:
+    """A checked call of the verb; nothing confidential has been read yet.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Asked:
     source : SourceOptions
     options : GroupsOptions
     noise : Noise or None
-        Another source of noise than the debit's key.
+        A source of noise other than the debit's key.
     regions : RegionTree or None
         The public list; None where regions are taken from the data.
     run : Run
-        Asked whether to go on reading.
+        Checked while reading.
     """
 
     data: Any
@@ -66,7 +66,7 @@ class Asked:
     run: Run = field(default_factory=Run)
 
     @classmethod
-    def check(cls, request: Request[GroupsOptions]) -> Asked:
+    def check(cls, request: Request[GroupsOptions]) -> GroupsCall:
         """Check the budget and read the public list of regions."""
         options = request.options
         options.budget()
@@ -82,7 +82,7 @@ class Asked:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The options as the manifest records them, without where the domain lies."""
+        """The options as the manifest records them, without the file of the domain."""
         return self.options.model_dump(mode="json", exclude={"domain"})
 
     @property
@@ -91,7 +91,7 @@ class Asked:
         return fingerprint(self.data, **self.source.opening(), run=self.run)
 
     def account(self, ledger: str | Path | None) -> Account:
-        """The ledger that pays, opened before anything is read."""
+        """The ledger to be charged, opened before anything is read."""
         budget, source = self.options.budget(), self.source
         if self.options.delta is not None and self.regions is not None:
             budget = self.plan(self.regions).loss
@@ -107,13 +107,13 @@ class Asked:
         return self.plan(self.regions)
 
     def measured_plan(self, file: Path) -> SizePlan:
-        """The plan that a file of measurements was drawn for; refuses measurements of other options."""
+        """The plan for which a file of measurements was drawn; refuses measurements made with other options."""
         plan = self.public_plan()
         Measurements.of_design(file, self.design(plan))
         return plan
 
     def plan(self, regions: RegionTree) -> SizePlan:
-        """How all levels are measured, at the price of the noise asked for."""
+        """How all levels are measured, and what the noise costs."""
         options, budget = self.options, self.options.budget()
         assert options.max_size is not None
         mechanism = find_mechanism(options.mechanism, budget.neighbours)
@@ -138,7 +138,7 @@ class Asked:
         return plan if self.noise is None else priced(plan, self.noise)
 
     def payment(self, plan: SizePlan | None) -> Payment:
-        """What is to be paid; without a plan what it costs at least, under a name not known yet."""
+        """What is to be paid; without a plan, the minimum cost under a name not yet known."""
         options = self.options
         is_public = options.total == "public"
         if plan is None:
@@ -166,10 +166,10 @@ class Asked:
 
     @property
     def _largest_unit(self) -> int | None:
-        """Most records of a unit, for a ledger of units.
+        """Maximum number of records per unit, for a ledger of units.
 
-        A unit that is split over regions counts in each of them: its size bounds nothing. With a public total, units neither come
-        nor go, and no chain of records leads from one list of units to another.
+        A unit split over several regions counts in each of them, so its size gives no bound. With a public total, units are never added
+        or removed, and no chain of records leads from one list of units to another.
         """
         is_bounded = self.options.across != "split" and self.options.total != "public"
         return self.options.max_size if is_bounded else None
@@ -178,7 +178,7 @@ class Asked:
         return self._named(plan, {"groups": self.options, "source": self.source})
 
     def design(self, plan: SizePlan) -> str:
-        """Name what measurements are of, without where the data came from: what estimation must know."""
+        """Name what was measured, without the source of the data: what estimation must know."""
         return self._named(plan, {"groups": self.options})
 
     def _named(self, plan: SizePlan, options: dict[str, Options]) -> str:
@@ -229,7 +229,7 @@ class Asked:
 
 
 def _check_domain(data: Any, domain: Any) -> None:
-    """Refuse the confidential file as its own list of regions: one person could create a region."""
+    """Refuse to use the confidential file as its own list of regions: a single person could create a region."""
     is_same = domain is not None and domain is data
     if isinstance(domain, str) and isinstance(data, str | Path):
         is_same = Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data)

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions"]
 
 MOST_LEVELS = 64
-"""Levels of regions, the whole among them; `verify` looks at every pair of them."""
+"""Levels of regions, including the whole; `verify` looks at every pair of them."""
 
 PUBLISHED = ("level", "size", "groups", "persons", "standard_error", "lower_90", "upper_90")
-"""Columns that the published tables have beside their regions."""
+"""Columns of the published tables besides the regions."""
 
 Amount = int | float | str
 LARGEST_SIZE = 1_000_000
 
 
 class GroupsOptions(VerbOptions):
-    """Everything `louver groups` can be told, but for where the data are, who pays and where the release goes."""
+    """All options of `louver groups` except the source, the ledger and the folder of the release."""
 
     verb: ClassVar[str] = "groups"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
@@ -40,10 +40,10 @@ class GroupsOptions(VerbOptions):
         None, "Column that says which unit a record belongs to.", metavar="COLUMN", group="columns"
     )
     size: str | None = option(
-        None, "For a table counted before: column of the size.", metavar="COLUMN", group="columns"
+        None, "For a table of counts: column of the size.", metavar="COLUMN", group="columns"
     )
     groups: str | None = option(
-        None, "For a table counted before: number of groups.", metavar="COLUMN", group="columns"
+        None, "For a table of counts: column of the number of groups.", metavar="COLUMN", group="columns"
     )
     regions: Names = option(
         (), "Columns of the region levels, coarsest first.", metavar="R1,R2", group="regions"
@@ -58,7 +58,7 @@ class GroupsOptions(VerbOptions):
     domain_from_data: bool = option(False, "Take the regions from the data; discloses them.", group="regions")
     max_size: int | None = option(
         None,
-        "Largest size told apart; larger groups count with it.",
+        "Largest size counted separately; larger groups count with it.",
         metavar="N",
         group="sizes",
         ge=1,
@@ -66,7 +66,7 @@ class GroupsOptions(VerbOptions):
     )
     min_size: int = option(
         0,
-        "Smallest size told apart; 1 where no group can be empty: one without members then counts with size 1.",
+        "Smallest size counted separately; 1 where no group can be empty: a group without members then counts with size 1.",
         metavar="0|1",
         group="sizes",
         ge=0,
@@ -80,7 +80,7 @@ class GroupsOptions(VerbOptions):
     )
     delta: Amount | None = option(
         None,
-        "Beside --epsilon: Gaussian noise, composed so that the release is (epsilon, delta)-private; a ledger in rho pays.",
+        "With --epsilon: Gaussian noise, composed so that the release is (epsilon, delta)-private; a ledger in rho pays.",
         metavar="D",
         group="budget",
     )
@@ -150,7 +150,7 @@ class GroupsOptions(VerbOptions):
             (
                 self.max_size is None,
                 "--max-size",
-                "the largest size told apart, which must not depend on the data",
+                "the largest size counted separately, which must not depend on the data",
             ),
             (
                 self.domain is None and not self.domain_from_data,
@@ -168,13 +168,13 @@ class GroupsOptions(VerbOptions):
         for name in self.regions:
             if name in PUBLISHED:
                 raise InputError(
-                    f'option --regions names column "{name}", as a column of the published tables is called; rename it.',
+                    f'option --regions names column "{name}", which is also a column of the published tables; rename it.',
                     option="--regions",
                     column=name,
                 )
         if len(self.regions) >= MOST_LEVELS:
             raise InputError(
-                f"option --regions names {len(self.regions)} columns; name fewer than {MOST_LEVELS}, the levels that are worth a share.",
+                f"option --regions names {len(self.regions)} columns; name fewer than {MOST_LEVELS}.",
                 option="--regions",
             )
         if self.domain is not None and self.domain_from_data:
@@ -207,7 +207,7 @@ class GroupsOptions(VerbOptions):
         check_filter(source.where, Relation(self.neighbours))
 
     def budget(self) -> Loss:
-        """The loss to be spent, for the neighbours asked for; with a delta what is spent at least."""
+        """The loss to be spent, under the chosen neighbour relation; with a delta, the minimum that is spent."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("give the budget as --epsilon or as --rho, one of them.", option="--epsilon")
         relation, promise = Relation(self.neighbours), self.promise()
@@ -218,7 +218,7 @@ class GroupsOptions(VerbOptions):
         return Loss(fraction_of(self.rho, "--rho"), Measure.RHO, relation)
 
     def promise(self) -> tuple[Fraction, Fraction] | None:
-        """Epsilon and delta of the one release, where noise is chosen by composing; what it costs follows from the plan."""
+        """Epsilon and delta of the one release, if the noise is chosen by composition; its cost follows from the plan."""
         if self.delta is None:
             return None
         if self.epsilon is None:
@@ -238,7 +238,7 @@ class GroupsOptions(VerbOptions):
 
 
 class GroupsKeywords(TypedDict, total=False):
-    """The options that decide what is measured, as the halves of the verb take them."""
+    """The options that decide what is measured, as `measure`, `estimate` and `preview` take them."""
 
     unit: str | None
     size: str | None
@@ -261,4 +261,4 @@ class GroupsKeywords(TypedDict, total=False):
 
 
 class DataKeywords(SourceKeywords, GroupsKeywords, total=False):
-    """The same where the data are opened."""
+    """The same, and the options of the source."""

@@ -84,11 +84,11 @@ class SizePlan:
         What the mechanism adds noise to, with this kind of total.
     regions : RegionTree
     first_size, largest_size : int
-        Sizes told apart.
+        Sizes that are counted separately.
     total : Total
     levels : tuple of LevelPlan
     is_private : bool
-        False where the noise is smaller than the sensitivity asks for.
+        False where the noise is smaller than the sensitivity requires.
     promise : tuple of Fraction or None
         Epsilon and delta of the one release, where the noise was chosen by composing.
     """
@@ -109,12 +109,12 @@ class SizePlan:
 
     @property
     def loss(self) -> Loss:
-        """What all levels lose together."""
+        """The privacy loss of all levels together."""
         return compose_sequential([level.loss for level in self.levels])
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What a public total gives away, in words: neighbours agree on it."""
+        """What a public total reveals, in words: neighbours agree on it."""
         if self.total is Total.NOISY:
             return ()
         return (
@@ -124,7 +124,7 @@ class SizePlan:
 
     @property
     def deviations(self) -> tuple[float, ...]:
-        """Standard deviation of one count of every level once levels are weighed; monotony makes sparse sizes more accurate."""
+        """Standard deviation of one count of every level once levels are weighted; monotony makes sparse sizes more accurate."""
         accuracies = [1 / max(1e-3, math.sqrt(level.distribution.variance)) for level in self.levels]
         sizes = self.regions.tree.level_sizes
         noise = level_noise(accuracies, sizes, is_weighted=self.mechanism.is_weighted)
@@ -227,12 +227,12 @@ def make_plan(
 
 
 def priced(plan: SizePlan, noise: Noise) -> SizePlan:
-    """The same plan at the price of a source of noise: every level costs at least what the source says."""
+    """The same plan priced by a source of noise: every level costs at least what the source states."""
     levels = []
     for level in plan.levels:
         changed = level.distribution.sensitivity(level.sensitivity, level.squared_sensitivity)
-        asked = noise.price(level.distribution, changed)
-        levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, asked))))
+        price = noise.price(level.distribution, changed)
+        levels.append(replace(level, loss=replace(level.loss, amount=max(level.loss.amount, price))))
     return replace(plan, levels=tuple(levels))
 
 
@@ -243,7 +243,7 @@ def equal_shares(n_levels: int) -> tuple[Fraction, ...]:
 def chosen_shares(
     tree: LevelTree, measure: Measure = Measure.EPSILON, *, is_weighted: bool = True
 ) -> tuple[Fraction, ...]:
-    """Shares that minimise the forecast L1 error over all levels, none getting more than three times as bad as with equal shares.
+    """Shares that minimise the forecast L1 error over all levels, with no level more than three times as bad as with equal shares.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def level_noise(
         precision[k] += precision[k + 1] / children[k]
     variance = [1 / precision[0]]
     for n, p in zip(children, precision[1:], strict=True):
-        # What the children say by themselves, but for their sum, which is the parent's.
+        # What the children say on their own, except for their sum, which is the parent's.
         variance.append((1 - 1 / n) / p + variance[-1] / n**2)
     return [n * math.sqrt(v) for n, v in zip(sizes, variance, strict=True)]
 
@@ -316,7 +316,7 @@ def level_noise(
 def _best_move(
     parts: list[int], step: int, forecast: Callable[[Sequence[int]], list[float]], most: list[float]
 ) -> list[int] | None:
-    """Move parts from one level to one or two others where that lowers the summed noise most; None where it nowhere does."""
+    """Move parts from one level to one or two others where that lowers the summed noise most; None if no move does."""
     best, least = None, sum(forecast(parts))
     for giver, first, second in product(range(len(parts)), repeat=3):
         moved = parts.copy()
@@ -332,7 +332,7 @@ def _best_move(
 
 
 def true_batches(table: GroupTable, plan: SizePlan) -> Iterator[TrueBatch]:
-    """Yield the exact answers that a plan asks for, a few regions of one level at a time. Confidential."""
+    """Yield the exact answers to the queries of a plan, a few regions of one level at a time. Confidential."""
     tree = plan.regions.tree
     rows = answers(table.counts, plan.query, tree)
     names = plan.regions.node_names
@@ -352,7 +352,7 @@ def true_batches(table: GroupTable, plan: SizePlan) -> Iterator[TrueBatch]:
 
 
 def noisy_answers(batches: Iterator[NoisyBatch], plan: SizePlan, n_groups: int | None) -> NoisyAnswers:
-    """Put measurements together again: what post-processing works from."""
+    """Reassemble the measurements into the input of post-processing."""
     rows: Ints = np.concatenate([batch.noisy_counts for batch in batches])
     variances = tuple(level.distribution.variance for level in plan.levels)
     return NoisyAnswers(plan.regions.tree, rows, variances, n_groups)

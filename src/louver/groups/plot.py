@@ -23,11 +23,11 @@ MAX_BARS = 80
 """Sizes that are drawn one by one."""
 
 WITHIN_90 = 1.645
-"""Standard deviations that nine tenths of normal noise lie within."""
+"""Standard deviations within which nine tenths of normal noise lies."""
 
 
 def plot_release(release: GroupRelease, region: int = 0) -> Figure:
-    """Draw one region: groups by size, and groups of at least each size, both with what nine tenths lie within."""
+    """Draw one region: groups by size, and groups of at least each size, both with 90 % bands."""
     figure = blank_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
     shown = _shown(release.counts[region])

@@ -1,6 +1,6 @@
 """Group sizes over a hierarchy of regions: the table, the queries on it, and what one person can change.
 
-Answers: how many groups (households, trips) of each size every region has; the same as counts that noise is added to;
+Answers: how many groups (households, trips) of each size every region has; the same as counts to which noise is added;
 and the L1 and squared L2 sensitivity of each kind of count under each neighbour relation.
 
 Sizes are the columns: from `first_size` to the largest size. Where the list of units is public (`Total.PUBLIC`) size 0 is among
@@ -89,7 +89,7 @@ class GroupTable:
     ) -> GroupTable:
         """Build a table from numbers of groups by leaf region and size, sizes already capped at `largest`.
 
-        Groups smaller than `smallest` count with it. That brings no two sizes further apart, so it changes no sensitivity.
+        Groups smaller than `smallest` count with it. This moves no two sizes further apart, so it does not change any sensitivity.
         """
         first = first_size(total, smallest)
         leaf_counts = np.zeros((len(regions.leaf_labels), largest + 1 - first), np.int64)
@@ -197,7 +197,7 @@ def sensitivity(
     n_level_regions, n_sizes : int
         RegionTree of the level, and sizes (columns) counted.
     largest_quantity : int
-        Most that one record adds to its unit's size.
+        The most that one record can add to its unit's size.
 
     Notes
     -----
@@ -245,7 +245,7 @@ def squared_sensitivity(query: Query, neighbours: Relation, l1: int) -> int:
     Notes
     -----
     **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one: what a removed and an
-    added record change has opposite signs. Of sizes a changed record may take two groups from one, and add them to two others.
+    added record change has opposite signs. A changed record may take two groups from one size and add them to two other sizes.
     """
     return SQUARED_SIZES[neighbours] if query is Query.SIZES else l1
 

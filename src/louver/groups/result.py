@@ -20,7 +20,7 @@ from louver.errors import printable
 from louver.groups.plan import SizePlan
 from louver.groups.problem import Query, Total
 from louver.groups.simulate import Forecast, LevelError
-from louver.groups.uncertainty import Simulated, Uncertainty
+from louver.groups.uncertainty import SimulatedErrors, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
@@ -39,7 +39,7 @@ INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/groups.parquet"
 
 SMALL = 10
-"""Numbers below this are mostly noise, and are left out where a typical error is told."""
+"""Numbers below this are mostly noise, and are left out of the typical error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -49,15 +49,15 @@ class GroupRelease(Shown):
     Attributes
     ----------
     plan : SizePlan
-        What was measured, with which noise.
+        What was measured, and with what noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
-    simulated : Simulated
+    simulated : SimulatedErrors
         How far off this release may be, from simulations on the release itself.
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
     is_private : bool
-        False for seeded noise, and where noise is smaller than the sensitivity asks for.
+        False for seeded noise, and where the noise is smaller than the sensitivity requires.
     is_domain_from_data : bool
         Whether the list of regions was taken from the data, which discloses it exactly.
     head : Head or None
@@ -68,7 +68,7 @@ class GroupRelease(Shown):
 
     plan: SizePlan
     counts: Ints
-    simulated: Simulated
+    simulated: SimulatedErrors
     evaluation: tuple[LevelError, ...] | None = None
     is_private: bool = True
     is_domain_from_data: bool = False
@@ -82,7 +82,7 @@ class GroupRelease(Shown):
 
     @property
     def forecast(self) -> Forecast:
-        """What the errors of every level are expected to be."""
+        """Expected errors of every level."""
         return self.simulated.forecast
 
     @property
@@ -92,12 +92,12 @@ class GroupRelease(Shown):
 
     @property
     def sizes(self) -> range:
-        """The sizes that columns of `counts` stand for."""
+        """The sizes that the columns of `counts` stand for."""
         return range(self.plan.first_size, self.plan.largest_size + 1)
 
     @property
     def persons(self) -> Ints:
-        """Implied number of persons of every region; units beyond the largest size count with it."""
+        """Implied number of persons of every region; units beyond the largest size are counted at that size."""
         persons: Ints = self.counts @ np.array(self.sizes)
         return persons
 
@@ -234,8 +234,8 @@ class GroupRelease(Shown):
         }
 
     def _results(self) -> dict[str, Any]:
-        """The JSON result without its times, and what else the page shows."""
-        told = {key: value for key, value in self.to_dict().items() if key not in ("seconds", "verdict")}
+        """The JSON result without its times, plus whatever else the page shows."""
+        stable = {key: value for key, value in self.to_dict().items() if key not in ("seconds", "verdict")}
         plan, before = self.plan, self.forecast.before
         levels = [
             entry
@@ -245,17 +245,17 @@ class GroupRelease(Shown):
                 "weighed": float(plan.deviations[i]),
                 "typical": self._typical_error(i),
             }
-            for i, entry in enumerate(told["levels"])
+            for i, entry in enumerate(stable["levels"])
         ]
         return {
-            **told,
+            **stable,
             "levels": levels,
             "query": str(plan.query),
             "sizes": [plan.first_size, plan.largest_size],
         }
 
     def _typical_error(self, level: int) -> int:
-        """Half the width of the median interval, of numbers that are not small where there are any."""
+        """Half the width of the median interval, over numbers that are not small if there are any."""
         here, found = self.plan.regions.tree.level(level), self.uncertainty
         width, is_large = (found.upper - found.lower)[here], self.counts[here] >= SMALL
         return math.ceil(float(np.median(width[is_large] if is_large.any() else width)) / 2)
@@ -269,7 +269,7 @@ class GroupRelease(Shown):
         return {"promise": "group-table", **about, "total": total}
 
     def write_into(self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None) -> Manifest:
-        """Put the files of the release beside its measurements, and move everything into place."""
+        """Write the files of the release next to its measurements, and move everything into place."""
         pq.write_table(self.to_frame(), writer.path(DATA_FILE), compression="zstd")
         pq.write_table(self.persons_frame(), writer.path(PERSONS_FILE), compression="zstd")
         if report is not None:
@@ -277,10 +277,10 @@ class GroupRelease(Shown):
         return writer.seal(self.manifest(parameters))
 
     def __repr__(self) -> str:
-        told = "" if self.is_private else " NOT PRIVATE"
+        warning = "" if self.is_private else " NOT PRIVATE"
         lines = [
             f"GroupRelease by {self.plan.mechanism.name}: {self.total_groups:,} groups of size {self.sizes[0]} to "
-            f"{self.sizes[-1]}, {self.plan.loss}{told}"
+            f"{self.sizes[-1]}, {self.plan.loss}{warning}"
         ]
         for i, level in enumerate(self.plan.levels):
             line = f"  {level.name}: {counted(level.n_regions, 'region')}, share {float(level.share):.3f}"

@@ -5,13 +5,17 @@ For forecasts on stand-in tables, for evaluation with a seed, and for tests. Not
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
 from louver._arrays import Ints
+from louver._words import counted
 from louver.data.regions import RegionTree
+from louver.errors import printable
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, NoisyAnswers, Total, sizes_of
 from louver.optim.trees import LevelTree
@@ -19,7 +23,7 @@ from louver.privacy.measurements import NoisyBatch
 from louver.privacy.noise import KeyedNoise, Noise, perturb
 from louver.run import Run
 
-__all__ = ["Forecast", "LevelError", "averages", "errors", "forecast", "measured", "stand_in"]
+__all__ = ["Forecast", "LevelError", "Preview", "averages", "errors", "forecast", "measured", "stand_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,46 @@ class Forecast:
 
     before: tuple[LevelError, ...]
     after: tuple[LevelError, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Preview:
+    """The plan of a release, and the errors it would have with about `expect` groups spread evenly."""
+
+    plan: SizePlan
+    forecast: Forecast
+    expect: int
+
+    def to_dict(self) -> dict[str, Any]:
+        errors = zip(self.plan.levels, self.forecast.before, self.forecast.after, strict=True)
+        levels = [
+            {
+                "name": level.name,
+                "regions": level.n_regions,
+                "share": float(level.share),
+                "measured_l1": before.l1,
+                "forecast_l1": after.l1,
+                "forecast_emd": after.emd,
+            }
+            for level, before, after in errors
+        ]
+        return {"mechanism": self.plan.mechanism.name, "levels": levels}
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON text."""
+        return json.dumps(self.to_dict())
+
+    def __repr__(self) -> str:
+        found = self.to_dict()
+        lines = [
+            f"Forecast for {found['mechanism']} on {self.expect:,} groups spread evenly, {self.plan.loss}; nothing is spent:"
+        ]
+        lines += [
+            f"  {level['name']}: {counted(level['regions'], 'region')}, share {level['share']:.3f}, "
+            f"L1 error about {level['forecast_l1']:,.0f}, earth mover's about {level['forecast_emd']:,.0f}"
+            for level in found["levels"]
+        ]
+        return "\n".join(map(printable, lines))
 
 
 def measured(table: GroupTable, plan: SizePlan, noise: Noise) -> NoisyAnswers:
@@ -112,7 +156,7 @@ def stand_in(
 
 
 def forecast(table: GroupTable, plan: SizePlan, runs: int = 5, run: Run | None = None) -> Forecast:
-    """Average errors of a plan on a table that is public: a stand-in before spending, the release itself afterwards."""
+    """Average errors of a plan on a public table: a stand-in before the budget is spent, the release itself afterwards."""
     tree = plan.regions.tree
     before, after = [], []
     for seed in range(runs):

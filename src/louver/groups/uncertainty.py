@@ -1,8 +1,8 @@
 """How far off every published number may be: a standard error and a 90 % interval, simulated from the release itself.
 
-The release is taken for the truth and the mechanism run on it again, with noise under keys that everybody knows. Every run gives
-pairs, what was true and what came out, for all regions and sizes. A published number is off as the truth was off where the
-same came out: so a published 0 has an interval too, which shifting the release by simulated errors would not give it.
+The release is taken as the truth and the mechanism is run on it again, with noise from public keys. Every run gives pairs of a
+true and a simulated number, for all regions and sizes. The error of a published number is taken from runs where the
+same number resulted: so a published 0 has an interval too, which shifting the release by simulated errors would not give.
 
 Notes
 -----
@@ -26,45 +26,45 @@ from louver.optim.trees import LevelTree
 from louver.privacy.noise import KeyedNoise
 from louver.run import Run
 
-__all__ = ["Simulated", "Uncertainty", "simulate_release"]
+__all__ = ["SimulatedErrors", "Uncertainty", "simulate_release"]
 
 SIMULATED_CELLS = 400_000
 LEAST_RUNS, MOST_RUNS = 4, 32
-"""A release is simulated until so many cells are, but at least and at most so many times."""
+"""A release is simulated until this many cells have been simulated, within these limits on the number of runs."""
 
 UNBIASING, UNBIASING_RUNS = 2, 4
-"""Times that what stands for the truth is corrected by how far off the root came out, and simulations for it, at most half as many as
-there are afterwards."""
+"""Times the stand-in for the truth is corrected by the error at the root, and simulations used for this; at most half as many as
+are run afterwards."""
 
 UNBIASING_STEP = 1.5
-"""Part of the error by which it is corrected: the nearer to a border the truth is, the larger is the error."""
+"""Multiple of the error used as the correction: the closer the truth is to a boundary, the larger the error."""
 
 POOLED = 100
-"""Least pairs that an interval is read from."""
+"""Smallest number of pairs from which an interval is computed."""
 
 MOST_PAIRS = 1 << 18
-"""Pairs of one level that are looked at; of larger levels every so many-th."""
+"""Maximum number of pairs used per level; larger levels are thinned to every n-th pair."""
 
 CLASS_EDGES = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Numbers are compared with those of their class, in standard deviations. Above the last edge nothing but the number matters; below,
-what came out depends as much on what is around."""
+the result depends as much on the surrounding numbers."""
 
 MOST_BINS = 64
-"""Intervals of one class that differ."""
+"""Maximum number of distinct intervals in one class."""
 
 NEAR_SIZES = 5
-"""Sizes that tell what the number of one of them is expected to be, for all regions together."""
+"""Neighbouring sizes whose average is the expected number of each size, over all regions together."""
 
 TAILS = (0.05, 0.95)
-"""What a 90 % interval leaves out."""
+"""Quantiles that bound a 90 % interval."""
 
 LEAST_SCALE = 0.5
-"""Standard deviations below this count as this: numbers are whole."""
+"""Smaller standard deviations are raised to this: numbers are whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
-    """Standard error and 90 % interval of numbers, in the shape that they have; an interval holds the published number."""
+    """Standard error and 90 % interval of numbers, in the same shape; each interval contains the published number."""
 
     standard_error: Floats
     lower: Ints
@@ -72,8 +72,8 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
-    """What simulations of a release tell: of every number of groups, of the persons of every region, and by level."""
+class SimulatedErrors:
+    """Results of simulating a release: for every number of groups, for the persons of every region, and by level."""
 
     groups: Uncertainty
     persons: Uncertainty
@@ -82,21 +82,21 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Numbers that came out, what they were expected to be, and how far the truth was from them, in standard deviations."""
+    """Simulated numbers, their expected values, and how far the truth was from them, in standard deviations."""
 
     number: Floats
     expected: Floats
     off: Floats
 
 
-def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) -> Simulated:
-    """Run the mechanism on a release as often as its size allows, and read off how far from the truth results are."""
+def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) -> SimulatedErrors:
+    """Run the mechanism on a release as often as its size allows, and measure how far the results are from the truth."""
     tree, scale = plan.regions.tree, region_scale(plan)
     sizes = np.arange(plan.first_size, plan.largest_size + 1)
     solve = plan.mechanism.simulate or plan.mechanism.solve
     n_runs = min(MOST_RUNS, max(LEAST_RUNS, SIMULATED_CELLS // table.counts.size))
     truth = _unbiased(table, plan, min(UNBIASING_RUNS, n_runs // 2), run)
-    levels = [_Level(tree, k, truth.counts, scale, n_runs) for k in range(tree.n_levels)]
+    levels = [_LevelDraws(tree, k, truth.counts, scale, n_runs) for k in range(tree.n_levels)]
     persons, before, after = [], [], []
     for i in range(n_runs):
         if run is not None:
@@ -108,19 +108,19 @@ def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) 
         for level in levels:
             level.take(out)
         persons.append((truth.counts - out) @ sizes)
-    told = [level.intervals(table.counts) for level in levels]
-    return Simulated(
-        Uncertainty(*(np.concatenate(parts) for parts in zip(*told, strict=True))),
+    intervals = [level.intervals(table.counts) for level in levels]
+    return SimulatedErrors(
+        Uncertainty(*(np.concatenate(parts) for parts in zip(*intervals, strict=True))),
         _by_students_t(table.counts @ sizes, np.array(persons)),
         Forecast(averages(before), averages(after)),
     )
 
 
 def _unbiased(table: GroupTable, plan: SizePlan, n_runs: int, run: Run | None) -> GroupTable:
-    """A table whose releases have the root of this one on average: it stands for the truth.
+    """A table whose releases match the root of this one on average; it stands in for the truth.
 
-    Post-processing moves numbers away from zero, where the truth often is, so a release of the release would be less off than it
-    is itself.
+    Post-processing moves numbers away from zero, where the truth often is, so a release of the release would have less error than it
+    itself.
     """
     solve = plan.mechanism.simulate or plan.mechanism.solve
     truth, root = table, table.counts[0].astype(np.float64)
@@ -133,7 +133,7 @@ def _unbiased(table: GroupTable, plan: SizePlan, n_runs: int, run: Run | None) -
 
 
 def _with_root(table: GroupTable, root: Ints, total: Total) -> GroupTable:
-    """The table with another root: leaves in proportion, whole, and with as many groups where their number is public."""
+    """The table with another root: leaves in proportion, whole, and with the same number of groups where that is public."""
     tree = table.regions.tree
     leaves = table.counts[tree.level(tree.n_levels - 1)]
     if total is Total.PUBLIC:
@@ -144,12 +144,12 @@ def _with_root(table: GroupTable, root: Ints, total: Total) -> GroupTable:
 
 
 def _public_noise(i: int) -> KeyedNoise:
-    """Noise that anybody can repeat, under a key that no debit and no seed has."""
+    """Noise that anyone can reproduce, under a key that no debit or seed uses."""
     return KeyedNoise(hashlib.sha256(b"louver simulation %d" % i).digest(), is_private=False)
 
 
 def region_scale(plan: SizePlan) -> Floats:
-    """Standard deviation of one number of groups in each region, before anything is cut or rounded."""
+    """Standard deviation of a single number of groups in each region, before any truncation or rounding."""
     tree = plan.regions.tree
     own = np.array([level.distribution.variance for level in plan.levels])
     weighed = least_squares_variances if plan.mechanism.is_weighted else _own_variances
@@ -163,12 +163,12 @@ def _own_variances(own: Floats, tree: LevelTree) -> Floats:
 
 
 def least_squares_variances(own: Floats, tree: LevelTree) -> Floats:
-    """Variance of every region after generalised least squares over the tree, from that of its level's noise.
+    """Variance of every region after generalised least squares over the tree, given the noise variance of its level.
 
     Notes
     -----
-    **Implements**: up the tree, a region and the sum of its children are weighed by precision; down, what the children's sum is off
-    from the parent is divided among them in proportion to their variances v: v - v^2 / S + v^2 / S^2 var(parent), S their sum.
+    **Implements**: up the tree, a region and the sum of its children are weighted by precision; down, the gap between the children's sum
+    and the parent is divided among them in proportion to their variances v: v - v^2 / S + v^2 / S^2 var(parent), S their sum.
 
     Examples
     --------
@@ -190,19 +190,19 @@ def least_squares_variances(own: Floats, tree: LevelTree) -> Floats:
     return found
 
 
-class _Level:
-    """What simulations tell about a level: pairs of what was true and what came out, and how far off each size is."""
+class _LevelDraws:
+    """Simulations of one level: pairs of true and simulated numbers, and the error of each size."""
 
     def __init__(self, tree: LevelTree, k: int, truth: Ints, scale: Floats, n_runs: int) -> None:
         self._tree, self._k, self._truth = tree, k, truth[tree.level(k)]
         self._step = -(-self._truth.size * n_runs // MOST_PAIRS)
-        # The scale counts like one number of each size that came out.
+        # The scale counts like one simulated number of each size.
         self._squares = np.full(self._truth.shape[1], np.square(scale[tree.level(k)]).mean())
         self._n = 1
         self._taken: list[tuple[Floats, ...]] = []
 
     def take(self, out: Ints) -> None:
-        """Take what came out of one simulation."""
+        """Record the results of one simulation."""
         here = out[self._tree.level(self._k)]
         off = self._truth - here
         self._squares += np.square(off, dtype=np.float64).sum(axis=0)
@@ -226,7 +226,7 @@ class _Level:
 
 
 def _expected(counts: Ints, tree: LevelTree, k: int) -> Floats:
-    """What numbers are expected to be from around them: the parent's number times the region's share of its groups."""
+    """Expected numbers given their surroundings: the parent's number times the region's share of its groups."""
     if k == 0:
         side = NEAR_SIZES // 2
         return np.convolve(np.pad(counts[0], side, mode="edge"), np.full(NEAR_SIZES, 1 / NEAR_SIZES), "valid")
@@ -238,12 +238,12 @@ def _expected(counts: Ints, tree: LevelTree, k: int) -> Floats:
 
 
 def _by_class(number: Floats, expected: Floats, pairs: _Pairs) -> Floats:
-    """Root mean square and quantiles of how far off the truth was, for every number, from the pairs of its class."""
+    """Root mean square and quantiles of the deviation from the truth for every number, from the pairs of its class."""
     own, simulated = (np.searchsorted(CLASS_EDGES, which) for which in (number, pairs.number))
     found = np.empty((3, len(number)))
     for c in np.unique(own):
         here, alike = own == c, np.flatnonzero(simulated == c)
-        if len(alike) < POOLED:  # so few came out like these: the nearest tell
+        if len(alike) < POOLED:  # too few pairs in this class: use the nearest ones
             distance = np.abs(pairs.number - np.median(number[here]))
             alike = np.argsort(distance, kind="stable")[:POOLED]
         is_large = c == len(CLASS_EDGES)
@@ -253,19 +253,19 @@ def _by_class(number: Floats, expected: Floats, pairs: _Pairs) -> Floats:
 
 
 def _read_off(key: Floats, off: Floats, wanted: Floats) -> Floats:
-    """Root mean square and quantiles of how far off the truth was, near every wanted key: bins of equally many pairs."""
+    """Root mean square and quantiles of the deviation from the truth near every requested key: bins with equal numbers of pairs."""
     order = np.argsort(key, kind="stable")
     n_bins = min(MOST_BINS, max(1, len(order) // POOLED))
     edges = np.linspace(0, len(order), n_bins + 1).astype(int)
-    told = np.empty((3, n_bins))
+    by_bin = np.empty((3, n_bins))
     for i, part in enumerate(np.split(off[order], edges[1:-1])):
-        told[:, i] = math.sqrt(float(np.mean(part * part))), *np.quantile(part, TAILS, method="weibull")
-    found: Floats = told[:, np.searchsorted(key[order][edges[1:-1]], wanted, side="right")]
+        by_bin[:, i] = math.sqrt(float(np.mean(part * part))), *np.quantile(part, TAILS, method="weibull")
+    found: Floats = by_bin[:, np.searchsorted(key[order][edges[1:-1]], wanted, side="right")]
     return found
 
 
 def _by_students_t(numbers: Ints, off: Ints) -> Uncertainty:
-    """The same for numbers too few to be pooled, each by itself: about what it was off on average, widened as much again."""
+    """The same for numbers too few to be pooled, each on its own: a Student's t interval around its mean error."""
     n_runs = len(off)
     center = numbers + off.mean(axis=0)
     error = np.sqrt(np.square(off, dtype=np.float64).mean(axis=0))

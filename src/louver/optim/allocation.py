@@ -1,4 +1,4 @@
-"""Sizes of groups closest to noisy ones, consistent over a tree of regions: relaxed and exact.
+"""Group sizes closest to noisy ones, consistent over a tree of regions: relaxed and exact.
 
 Answers Model 1 of Fioretto, Van Hentenryck & Zhu (2021); see the kernel `laminar` for the method.
 """
@@ -34,14 +34,14 @@ def allocate(noisy: Ints, tree: LevelTree, total: int | None, weights: Sequence[
     noisy : int64 (n_regions, n_sizes)
     tree : LevelTree
     total : int or None
-        Number of groups, not negative; None leaves it open.
+        Number of groups, not negative; None leaves it free.
     weights : sequence of int, optional
         Weight of each level's squares; 1 by default.
 
     Notes
     -----
     **Implements**: M_H^dp's post-processing, sections 6 and 7.
-    **Departs**: no domain is cut (ERRATA G4).
+    **Departs**: no domain is truncated (ERRATA G4).
     **Cost**: O(R N log R) time and O(R N) memory; about half a microsecond for each region and size.
 
     Examples
@@ -84,7 +84,7 @@ def _level_weights(tree: LevelTree, weights: Sequence[int] | None) -> list[int]:
 
 
 def _relaxed(y: Floats, tree: LevelTree, total: int | None, weight: Ints) -> Floats:
-    """Solve for all sizes at once: find the price of the total (an open one is free), then the values at it."""
+    """Solve for all sizes at once: find the price of the total (zero if the total is free), then the values at that price."""
     real_weight = weight.astype(np.float64)
     prices = np.empty((len(y), tree.n_leaves))
     steps = np.empty_like(prices)

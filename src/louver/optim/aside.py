@@ -1,4 +1,4 @@
-"""The first run with two cores: some kernels are compiled by a child process, which leaves them in the cache."""
+"""On the first run with two cores, a child process compiles some kernels into the cache."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from louver.run import POLL_SECONDS, Run
 __all__ = ["compiled_aside", "n_cores"]
 
 Call = tuple[Any, tuple[Any, ...]]
-"""A kernel, and arguments like those it will be called with."""
+"""A kernel and example arguments of the types it will be called with."""
 
 
 @contextmanager
 def compiled_aside(run: Run, *calls: Call) -> Iterator[None]:
-    """While this lasts, have kernels compiled in a child process that were never called here; wait for it in the end.
+    """Compile kernels that are not in the cache in a child process while the block runs, and wait for it at the end.
 
-    Nothing depends on it: what the child does not leave in the cache is compiled when it is called.
+    Nothing depends on it: kernels that the child does not finish are compiled when they are called.
     """
     jobs = [_job(kernel, args) for kernel, args in calls if not is_kept(kernel)]
     if not jobs or n_cores() < 2:
@@ -41,7 +41,7 @@ def compiled_aside(run: Run, *calls: Call) -> Iterator[None]:
 
 
 def compile_all(jobs: list[tuple[str, str, tuple[Any, ...]]]) -> None:
-    """Compile functions of modules for arguments of these types."""
+    """Compile the given functions for arguments of the given types."""
     for module, name, types in jobs:
         getattr(import_module(module), name).entry.compile(types)
 
@@ -58,5 +58,5 @@ def _job(kernel: Any, args: tuple[Any, ...]) -> tuple[str, str, tuple[Any, ...]]
 def _called(run: Run, jobs: list[tuple[str, str, tuple[Any, ...]]]) -> None:
     with suppress(
         Exception
-    ):  # no memory, no interpreter to start: then they are compiled where they are called
+    ):  # out of memory or no interpreter to start: kernels are then compiled when called
         run.call(compile_all, jobs)

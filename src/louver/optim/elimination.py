@@ -1,6 +1,6 @@
 """Fourier-Motzkin elimination in exact arithmetic: what a system of linear constraints says about some of its unknowns.
 
-Equations take unknowns out first (Gauss), then every unknown that is left is eliminated by combining what bounds it from below
+Equations remove unknowns first (Gauss), then every remaining unknown is eliminated by combining what bounds it from below
 with what bounds it from above. Rows are kept primitive, and those that follow from others are dropped with an exact proof.
 
 Notes
@@ -27,39 +27,39 @@ from louver.errors import SolverError
 from louver.optim.highs import solve_linear
 from louver.optim.status import Status
 
-__all__ = ["MAX_ROWS", "Projection", "Row", "extends_to_integers", "follows", "project"]
+__all__ = ["MAX_ROWS", "LinearRow", "Projection", "extends_to_integers", "follows", "project"]
 
 MAX_ROWS = 1_000
 """Rows that a step may produce; the number can square with every unknown."""
 
 MAX_POINTS = 4_096
-"""Whole points of a projection that are tried one by one."""
+"""Greatest number of whole points of a projection that are tried one by one."""
 
-FEW_ROWS = 24  # rows that are carried on without asking which of them follow from others
+FEW_ROWS = 24  # up to this many rows are kept without checking which follow from others
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LinearRow:
     """`coefficients @ x >= constant`, or `=` among equations.
 
     Examples
     --------
-    >>> Row((2, -4), Fraction(3)).primitive()
-    Row(coefficients=(1, -2), constant=Fraction(3, 2))
+    >>> LinearRow((2, -4), Fraction(3)).primitive()
+    LinearRow(coefficients=(1, -2), constant=Fraction(3, 2))
     """
 
     coefficients: tuple[int, ...]
     constant: Fraction
 
-    def primitive(self) -> Row:
+    def primitive(self) -> LinearRow:
         """The same row with coefficients that have no common divisor."""
         divisor = gcd(*self.coefficients) or 1
-        return Row(tuple(a // divisor for a in self.coefficients), Fraction(self.constant) / divisor)
+        return LinearRow(tuple(a // divisor for a in self.coefficients), Fraction(self.constant) / divisor)
 
-    def plus(self, other: Row, own: int, others: int) -> Row:
+    def plus(self, other: LinearRow, own: int, others: int) -> LinearRow:
         """`own` times this row and `others` times the other."""
         pairs = zip(self.coefficients, other.coefficients, strict=True)
-        return Row(
+        return LinearRow(
             tuple(own * a + others * b for a, b in pairs), own * self.constant + others * other.constant
         ).primitive()
 
@@ -79,7 +79,7 @@ class Projection:
 
     Parameters
     ----------
-    equations, inequalities : tuple of Row
+    equations, inequalities : tuple of LinearRow
         Complete over the real numbers. An unknown that an equation determines does not occur in inequalities.
     is_exact : bool
         Whether every whole solution is known to extend to a whole solution of the system it came from.
@@ -87,8 +87,8 @@ class Projection:
         False where the system contradicts itself.
     """
 
-    equations: tuple[Row, ...]
-    inequalities: tuple[Row, ...]
+    equations: tuple[LinearRow, ...]
+    inequalities: tuple[LinearRow, ...]
     is_exact: bool
     is_feasible: bool = True
 
@@ -105,15 +105,15 @@ class Projection:
 
         Examples
         --------
-        >>> row = Row((1, -1), Fraction(2))
+        >>> row = LinearRow((1, -1), Fraction(2))
         >>> Projection(equations=(row,), inequalities=(), is_exact=True).in_words(["a", "b"])
         ('a = 2 + b',)
         """
-        told = [_in_words(row, "=", names) for row in self.equations]
-        return (*told, *(_in_words(row, ">=", names) for row in self.inequalities))
+        equal = [_in_words(row, "=", names) for row in self.equations]
+        return (*equal, *(_in_words(row, ">=", names) for row in self.inequalities))
 
 
-def _in_words(row: Row, sign: str, names: Sequence[str]) -> str:
+def _in_words(row: LinearRow, sign: str, names: Sequence[str]) -> str:
     """One row with its positive terms on the left."""
     left = [_term(a, name) for a, name in zip(row.coefficients, names, strict=True) if a > 0]
     right = [_term(-a, name) for a, name in zip(row.coefficients, names, strict=True) if a < 0]
@@ -128,12 +128,14 @@ def _term(coefficient: int, name: str) -> str:
     return name if coefficient == 1 else f"{coefficient} {name}"
 
 
-def project(equations: Iterable[Row], inequalities: Iterable[Row], kept: Sequence[int]) -> Projection:
+def project(
+    equations: Iterable[LinearRow], inequalities: Iterable[LinearRow], kept: Sequence[int]
+) -> Projection:
     """Eliminate all unknowns but those kept.
 
     Parameters
     ----------
-    equations, inequalities : iterable of Row
+    equations, inequalities : iterable of LinearRow
         The system.
     kept : sequence of int
         Positions of the unknowns to keep.
@@ -148,9 +150,9 @@ def project(equations: Iterable[Row], inequalities: Iterable[Row], kept: Sequenc
     Two regions of 3 and 4 people; in the first at most one is old, in the second at least two. How many are old together?
     Unknowns: old in the first, in the second, together.
 
-    >>> sums = [Row((1, 1, -1), Fraction(0))]
-    >>> bounds = [Row((1, 0, 0), Fraction(0)), Row((-1, 0, 0), Fraction(-1)),
-    ...           Row((0, 1, 0), Fraction(2)), Row((0, -1, 0), Fraction(-4))]
+    >>> sums = [LinearRow((1, 1, -1), Fraction(0))]
+    >>> bounds = [LinearRow((1, 0, 0), Fraction(0)), LinearRow((-1, 0, 0), Fraction(-1)),
+    ...           LinearRow((0, 1, 0), Fraction(2)), LinearRow((0, -1, 0), Fraction(-4))]
     >>> project(sums, bounds, [2]).in_words(["old"])
     ('5 >= old', 'old >= 2')
     """
@@ -169,13 +171,13 @@ def project(equations: Iterable[Row], inequalities: Iterable[Row], kept: Sequenc
 
 
 def _substitute(
-    equations: list[Row], inequalities: list[Row], kept: set[int]
-) -> tuple[bool, list[Row], list[Row]]:
-    """Take unknowns out by equations; whether each had a coefficient of one, equations and inequalities that are left."""
+    equations: list[LinearRow], inequalities: list[LinearRow], kept: set[int]
+) -> tuple[bool, list[LinearRow], list[LinearRow]]:
+    """Remove unknowns by equations; return whether each had a coefficient of one, and the remaining equations and inequalities."""
     exact, left = True, []
     equations = [row.primitive() for row in equations]
     while equations:
-        # An equation that determines an unknown by a coefficient of one keeps whole numbers whole.
+        # Eliminating an unknown whose coefficient is one keeps the solutions integral.
         equations.sort(key=lambda row: not _unit(row, kept))
         row = equations.pop(0)
         chosen = _unit(row, kept) or [j for j, a in enumerate(row.coefficients) if a and j not in kept]
@@ -188,32 +190,32 @@ def _substitute(
     return exact, left, [row.primitive() for row in inequalities]
 
 
-def _unit(row: Row, kept: set[int]) -> list[int]:
+def _unit(row: LinearRow, kept: set[int]) -> list[int]:
     return [j for j, a in enumerate(row.coefficients) if abs(a) == 1 and j not in kept]
 
 
-def _without(row: Row, equation: Row, unknown: int) -> Row:
+def _without(row: LinearRow, equation: LinearRow, unknown: int) -> LinearRow:
     """A row without an unknown that an equation determines; inequalities keep their direction."""
     a, pivot = row.coefficients[unknown], equation.coefficients[unknown]
     return row if a == 0 else row.plus(equation, abs(pivot), -a if pivot > 0 else a)
 
 
-def _tightest(rows: Iterable[Row]) -> list[Row]:
+def _tightest(rows: Iterable[LinearRow]) -> list[LinearRow]:
     """One row for each direction."""
     most: dict[tuple[int, ...], Fraction] = {}
     for row in rows:
         most[row.coefficients] = max(row.constant, most.get(row.coefficients, row.constant))
-    return [Row(a, c) for a, c in most.items() if any(a) or c > 0]
+    return [LinearRow(a, c) for a, c in most.items() if any(a) or c > 0]
 
 
-def _growth(rows: Iterable[Row], unknown: int) -> int:
-    """How many rows more there are once an unknown is eliminated."""
+def _growth(rows: Iterable[LinearRow], unknown: int) -> int:
+    """How many more rows there are once an unknown is eliminated."""
     signs = [(row.coefficients[unknown] > 0) - (row.coefficients[unknown] < 0) for row in rows]
     below, above = signs.count(1), signs.count(-1)
     return below * above - below - above
 
 
-def _is_exact_step(rows: Iterable[Row], unknown: int) -> bool:
+def _is_exact_step(rows: Iterable[LinearRow], unknown: int) -> bool:
     """Whether a whole value is always found between all lower and upper bounds of an unknown."""
     bounds = [row for row in rows if row.coefficients[unknown]]
     sizes = [
@@ -223,7 +225,9 @@ def _is_exact_step(rows: Iterable[Row], unknown: int) -> bool:
     return all(row._is_whole for row in bounds) and any(size <= {1} for size in sizes)
 
 
-def _eliminate(rows: dict[Row, frozenset[int]], unknown: int, step: int) -> dict[Row, frozenset[int]]:
+def _eliminate(
+    rows: dict[LinearRow, frozenset[int]], unknown: int, step: int
+) -> dict[LinearRow, frozenset[int]]:
     """Combine every lower with every upper bound; rows of more than step + 1 origins follow from others (Imbert)."""
     below = [row for row in rows if row.coefficients[unknown] > 0]
     above = [row for row in rows if row.coefficients[unknown] < 0]
@@ -241,8 +245,8 @@ def _eliminate(rows: dict[Row, frozenset[int]], unknown: int, step: int) -> dict
     return {row: new[row] for row in _tightest(new)}
 
 
-def _irredundant(rows: list[Row]) -> list[Row]:
-    """Rows that are left when those that provably follow from the others are dropped."""
+def _irredundant(rows: list[LinearRow]) -> list[LinearRow]:
+    """Rows that remain when those that provably follow from the others are dropped."""
     left = list(rows)
     for row in sorted(rows, key=lambda row: -sum(map(abs, row.coefficients))):
         others = [other for other in left if other != row]
@@ -251,8 +255,8 @@ def _irredundant(rows: list[Row]) -> list[Row]:
     return left
 
 
-def follows(row: Row, others: Sequence[Row]) -> bool:
-    """Whether a row is a combination of others, with weights that are not negative, and no stronger than it.
+def follows(row: LinearRow, others: Sequence[LinearRow]) -> bool:
+    """Whether a row is a combination of others, with weights that are not negative, and not stronger than that combination.
 
     A linear program in floating point proposes which rows take part; their weights are computed and checked exactly.
     """
@@ -271,7 +275,7 @@ def follows(row: Row, others: Sequence[Row]) -> bool:
 
 
 def _solve_exactly(columns: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction] | None:
-    """The weights of columns that add up to the right side; None where there are none or not one alone."""
+    """The weights of columns that add up to the right side; None where there are none or they are not unique."""
     table = [[Fraction(c[i]) for c in columns] + [Fraction(right[i])] for i in range(len(right))]
     n = len(columns)
     for j in range(n):
@@ -286,10 +290,12 @@ def _solve_exactly(columns: Sequence[Sequence[int]], right: Sequence[int]) -> li
     return None if any(line[n] for line in table[n:]) else [line[n] for line in table[:n]]
 
 
-def _finished(equations: list[Row], inequalities: list[Row], kept: Sequence[int], exact: bool) -> Projection:
-    """Rows over the kept unknowns: pairs of opposite rows become equations, which are solved and put into the others."""
-    equal = [Row(tuple(row.coefficients[j] for j in kept), row.constant) for row in equations]
-    rest = [Row(tuple(row.coefficients[j] for j in kept), row.constant) for row in inequalities]
+def _finished(
+    equations: list[LinearRow], inequalities: list[LinearRow], kept: Sequence[int], exact: bool
+) -> Projection:
+    """Rows over the kept unknowns: pairs of opposite rows become equations, which are solved and substituted into the others."""
+    equal = [LinearRow(tuple(row.coefficients[j] for j in kept), row.constant) for row in equations]
+    rest = [LinearRow(tuple(row.coefficients[j] for j in kept), row.constant) for row in inequalities]
     while True:
         equal = _solved(equal)
         rest = _irredundant(_tightest(_reduced(row, equal) for row in rest))
@@ -308,14 +314,14 @@ def _finished(equations: list[Row], inequalities: list[Row], kept: Sequence[int]
     return Projection(equations=tuple(equal), inequalities=tuple(order), is_exact=exact)
 
 
-def _leading(row: Row) -> tuple[int, int]:
+def _leading(row: LinearRow) -> tuple[int, int]:
     """Position of the first unknown of a row, and its coefficient."""
     return next(((j, a) for j, a in enumerate(row.coefficients) if a), (len(row.coefficients), 0))
 
 
-def _solved(equations: list[Row]) -> list[Row]:
-    """Equations that each determine their first unknown; such as follow from others are dropped."""
-    done: list[Row] = []
+def _solved(equations: list[LinearRow]) -> list[LinearRow]:
+    """Equations that each determine their first unknown; those that follow from others are dropped."""
+    done: list[LinearRow] = []
     for row in equations:
         row = _reduced(row, done, is_equation=True)
         place, first = _leading(row)
@@ -323,12 +329,12 @@ def _solved(equations: list[Row]) -> list[Row]:
             continue
         if first == 0:
             return [row]
-        row = row if first > 0 else Row(tuple(-a for a in row.coefficients), -row.constant)
+        row = row if first > 0 else LinearRow(tuple(-a for a in row.coefficients), -row.constant)
         done = [_without(other, row, place) for other in done] + [row]
     return sorted(done, key=_leading)
 
 
-def _reduced(row: Row, equations: Sequence[Row], *, is_equation: bool = False) -> Row:
+def _reduced(row: LinearRow, equations: Sequence[LinearRow], *, is_equation: bool = False) -> LinearRow:
     """A row without the unknowns that equations determine."""
     for equation in equations:
         place = _leading(equation)[0]
@@ -338,14 +344,17 @@ def _reduced(row: Row, equations: Sequence[Row], *, is_equation: bool = False) -
 
 
 def extends_to_integers(
-    equations: Sequence[Row], inequalities: Sequence[Row], kept: Sequence[int], projection: Projection
+    equations: Sequence[LinearRow],
+    inequalities: Sequence[LinearRow],
+    kept: Sequence[int],
+    projection: Projection,
 ) -> bool | None:
     """Whether every whole point of a projection extends to a whole solution of the system.
 
     Returns
     -------
     bool or None
-        None where the projection is not bounded or has more than MAX_POINTS whole points, and the elimination proved nothing.
+        None if the projection is unbounded or has more than MAX_POINTS whole points and the elimination proved nothing.
     """
     if projection.is_exact or not projection.is_feasible:
         return True
@@ -359,7 +368,7 @@ def extends_to_integers(
     return all(_has_whole_solution(equations, inequalities, kept, point) for point in points)
 
 
-def _arrays(rows: Sequence[Row]) -> tuple[csr_array, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+def _arrays(rows: Sequence[LinearRow]) -> tuple[csr_array, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
     matrix = csr_array(np.array([row.coefficients for row in rows], dtype=np.float64))
     return matrix, np.array([float(row.constant) for row in rows])
 
@@ -384,7 +393,10 @@ def _whole_range(projection: Projection, unknown: int, n: int) -> tuple[int, int
 
 
 def _has_whole_solution(
-    equations: Sequence[Row], inequalities: Sequence[Row], kept: Sequence[int], point: Sequence[int]
+    equations: Sequence[LinearRow],
+    inequalities: Sequence[LinearRow],
+    kept: Sequence[int],
+    point: Sequence[int],
 ) -> bool:
     """Whether a system has a whole solution with given values of some unknowns, by an integer program checked exactly."""
     rows = [*equations, *inequalities]

@@ -2,7 +2,7 @@
 
 Minimises sum h log(h / prior) - h + sum (noisy - sum of h)^2 / (2 variance) subject to sums that are exact. That is the likeliest
 vector where counts are Poisson around `prior` and noise is normal. Where an answer was not measured, nothing pulls
-away from `prior`: what is not known is completed in its proportions.
+away from `prior`: unknown parts are filled in proportion to it.
 
 Notes
 -----
@@ -62,16 +62,16 @@ def fit(
     sweeps: int = SWEEPS,
     run: Run | None = None,
 ) -> Floats:
-    """Real counts, not negative; the last of `exact` holds to rounding, the others as far as sweeps reach.
+    """Non-negative real counts; the last of `exact` holds up to rounding, the others as far as the sweeps converge.
 
     Parameters
     ----------
     prior : ndarray of float64, shape (n,)
-        What is expected of each count.
+        Expected value of each count.
     inequalities : sequence of Inequality
-        Kept as far as exact sums allow.
+        Satisfied as far as the exact sums allow.
     run : Run, optional
-        Asked before every step whether to go on.
+        Checked before every step.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def _towards_noisy(counts: Floats, own: NoisySums, multiplier: Floats) -> Floats
     log_held = np.log(np.where(present, held, 1.0))
     free = log_held - multiplier
     x = np.maximum(free, np.log(np.maximum(own.value, 1e-9)))
-    for _ in range(NEWTON_STEPS):  # from the right of a convex function
+    for _ in range(NEWTON_STEPS):  # starting from the right of the root of a convex function
         x -= (own.variance * (x - free) + np.exp(x) - own.value) / (own.variance + np.exp(x))
     x = np.clip(x, log_held - 30.0, log_held + 30.0)
     factor = np.where(present, np.exp(x - log_held), 1.0)

@@ -32,7 +32,7 @@ RELAXATION = 1.7
 """Over-relaxation of the multiplier method."""
 
 FEW_CELLS = 20_000
-"""A table with fewer is passed over by one thread: handing out the work would take longer than doing it."""
+"""A table with fewer is processed by one thread: distributing the work would take longer than doing it."""
 
 BLOCK_COLUMNS = 64
 """Columns handled together: all regions of a block fit into the second-level cache."""
@@ -88,9 +88,9 @@ def fit_monotone(
     tolerance : float
         Largest violation of monotonicity, and largest change in the last step, in counts.
     max_iterations : int
-        Where it stops at the latest; the result says how close it came.
+        Number after which it stops at the latest; the result says how close it came.
     run : Run, optional
-        Asked in every iteration whether to go on.
+        Checked in every iteration.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""That kernels are being compiled, which takes long but only once: kernels say so, and the command line listens."""
+"""Notices that kernels are being compiled, which takes a while but happens only once."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 __all__ = ["SECONDS", "compiling", "listeners"]
 
-SECONDS = {"classes": 14, "families": 23, "semigroups": 7, "trees": 2}
-"""About how long a first call takes to compile a family of kernels: measured on two virtual cores with nothing else to do."""
+SECONDS = {"classes": 9, "families": 14, "semigroups": 6, "trees": 2}
+"""About how long the first call of a family of kernels takes to compile on two idle cores."""
 
 A_FEW = 2
 """The same for a family that is not listed."""
 
 listeners: list[Callable[[int], None]] = []
-"""Told about how many seconds it takes."""
+"""Called with the approximate number of seconds it takes."""
 
 
 def compiling(family: str) -> None:
-    """Tell everybody who listens."""
+    """Notify all listeners."""
     for listener in listeners:
         listener(SECONDS.get(family, A_FEW))

@@ -1,8 +1,10 @@
 """Linear and integer programs whose bounds, costs and rows change from one solve to the next.
 
-The solver keeps its basis, so that a program that differs little from the last one is solved in a few steps. One thread and limits in
-nodes instead of seconds make the answers the same in every run. Where a SciPy has no such inside, the public interface answers, more
-slowly.
+HiGHS keeps its basis, so a program that differs little from the last one is solved in a few steps. One thread, and limits in nodes
+instead of seconds, make the answers the same in every run.
+
+This is the only module that uses the HiGHS inside SciPy, which SciPy does not promise to retain. Where it is not found, SciPy's public
+functions answer: the same optima, more slowly, because each of them starts from nothing (decision 0086).
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from louver.run import Run
 
 try:
     from scipy.optimize._highspy import _core as highs
-except ImportError:  # pragma: no cover - an older or a newer SciPy
+except ImportError:  # pragma: no cover - a SciPy that keeps its HiGHS elsewhere
     highs = None
 
-__all__ = ["Program", "Solved"]
+__all__ = ["Program", "SolvedProgram"]
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
 
@@ -34,16 +36,16 @@ def _nothing() -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class SolvedProgram:
     """Answer of one program.
 
     Attributes
     ----------
     status : Status
     objective : float
-        Of the point.
+        Value at the point.
     bound : float
-        What no point of an integer program goes below; the objective of a linear one.
+        Lower bound on every point of an integer program; the objective of a linear one.
     point, row_duals, column_duals : ndarray
         Empty where there is none.
     """
@@ -57,7 +59,9 @@ class Solved:
 
 
 class Program:
-    """Minimise cost @ x subject to bounds on rows @ x and on x; some or no x are whole.
+    """Minimise cost @ x subject to bounds on rows @ x and on x; some or no x are integers.
+
+    With `is_primal` a linear program is solved by the primal simplex method, which keeps its vertex when only the cost changes.
 
     Examples
     --------
@@ -92,6 +96,11 @@ class Program:
         self._columns = np.arange(len(self._lower), dtype=np.int32)
         self._solver = None if highs is None else self._loaded(is_primal)
 
+    def minimise(self, cost: Floats, *, seconds: float = math.inf) -> SolvedProgram:
+        """Solve for one cost."""
+        self.set_cost(cost)
+        return self.solve(seconds=seconds)
+
     def set_cost(self, cost: Floats) -> None:
         self._cost = np.asarray(cost, np.float64)
         if self._solver is not None:
@@ -103,7 +112,7 @@ class Program:
             self._solver.changeColsBounds(len(lower), self._columns, self._lower, self._upper)
 
     def add_rows(self, rows: csr_array, row_lower: Floats) -> None:
-        """Further rows with a lower bound each."""
+        """Add rows, each with a lower bound."""
         if not rows.shape[0]:
             return
         self._rows.append(rows)
@@ -120,12 +129,16 @@ class Program:
                 rows.data.astype(np.float64),
             )
 
-    def solve(self, *, nodes: int = 0, start: Floats | None = None, seconds: float = math.inf) -> Solved:
+    def solve(
+        self, *, nodes: int = 0, start: Floats | None = None, seconds: float = math.inf
+    ) -> SolvedProgram:
         """Solve as it stands, for at most so many seconds; `nodes` and `start` are a limit and a first answer of an integer program."""
         if self._solver is None:
             return self._cold(nodes)
         solver = self._solver
-        solver.setOptionValue("time_limit", float(seconds))
+        solver.setOptionValue(
+            "time_limit", float(solver.getRunTime() + seconds)
+        )  # its clock keeps running between calls
         if self._is_integer is not None:
             solver.setOptionValue("mip_max_nodes", int(nodes))
             if start is not None:
@@ -135,19 +148,19 @@ class Program:
             self._run.check()
         return self._read()
 
-    def _read(self) -> Solved:
+    def _read(self) -> SolvedProgram:
         assert self._solver is not None
         solver, kinds = self._solver, highs.HighsModelStatus
         status, info = solver.getModelStatus(), solver.getInfo()
         if status == kinds.kInfeasible:
-            return Solved(Status.INFEASIBLE)
+            return SolvedProgram(Status.INFEASIBLE)
         if self._is_integer is None:
             if status != kinds.kOptimal:
                 solver.clearSolver()
-                return Solved(Status.FAILED)
+                return SolvedProgram(Status.FAILED)
             found = solver.getSolution()
             value = float(info.objective_function_value)
-            return Solved(
+            return SolvedProgram(
                 Status.OPTIMAL,
                 value,
                 value,
@@ -158,8 +171,8 @@ class Program:
         has_point = info.primal_solution_status == 2
         outcome = Status.OPTIMAL if status == kinds.kOptimal else Status.FEASIBLE
         if not has_point:
-            return Solved(Status.FAILED, bound=float(info.mip_dual_bound))
-        return Solved(
+            return SolvedProgram(Status.FAILED, bound=float(info.mip_dual_bound))
+        return SolvedProgram(
             outcome,
             float(info.objective_function_value),
             float(info.mip_dual_bound),
@@ -195,7 +208,7 @@ class Program:
         return solver
 
     def _stop_with(self, solver: Any, run: Run) -> None:
-        """Let the solver ask after every step whether the run was cancelled."""
+        """Let the solver check after every step whether the run was cancelled."""
 
         def ask(_kind: int, _message: str, _out: Any, answer: Any, _data: object) -> None:
             answer.user_interrupt = run.is_cancelled
@@ -206,8 +219,8 @@ class Program:
             kinds.kCallbackSimplexInterrupt if self._is_integer is None else kinds.kCallbackMipInterrupt
         )
 
-    def _cold(self, nodes: int) -> Solved:
-        """The same from nothing, by the public interface."""
+    def _cold(self, nodes: int) -> SolvedProgram:
+        """The same from scratch, by the public interface."""
         rows = csr_array(vstack(self._rows))
         low, high = np.concatenate(self._row_lower), np.concatenate(self._row_upper)
         if self._is_integer is not None:
@@ -219,9 +232,9 @@ class Program:
                 options={"node_limit": nodes},
             )
             if found.x is None:
-                return Solved(Status.INFEASIBLE if found.status == 2 else Status.FAILED)
+                return SolvedProgram(Status.INFEASIBLE if found.status == 2 else Status.FAILED)
             outcome = Status.OPTIMAL if found.status == 0 else Status.FEASIBLE
-            return Solved(outcome, float(found.fun), float(found.mip_dual_bound), found.x)
+            return SolvedProgram(outcome, float(found.fun), float(found.mip_dual_bound), found.x)
         is_equal = low == high
         above, below = ~is_equal & np.isfinite(high), ~is_equal & np.isfinite(low)
         answer: Any = linprog(
@@ -234,11 +247,11 @@ class Program:
             method="highs",
         )
         if answer.status != 0:
-            return Solved(Status.INFEASIBLE if answer.status == 2 else Status.FAILED)
+            return SolvedProgram(Status.INFEASIBLE if answer.status == 2 else Status.FAILED)
         value = float(self._cost @ answer.x)
         duals = np.zeros(len(low))
         duals[is_equal] = answer.eqlin.marginals
         duals[above] += answer.ineqlin.marginals[: above.sum()]
         duals[below] -= answer.ineqlin.marginals[above.sum() :]
         reduced = answer.lower.marginals + answer.upper.marginals
-        return Solved(Status.OPTIMAL, value, value, answer.x, duals, reduced)
+        return SolvedProgram(Status.OPTIMAL, value, value, answer.x, duals, reduced)

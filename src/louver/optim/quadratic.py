@@ -31,7 +31,7 @@ def solve_least_squares(
 
     Notes
     -----
-    Unknowns are differences from `goal`, without which large goals drown the objective in rounding. Rows with
+    Unknowns are differences from `goal`; otherwise large goals would drown the objective in rounding errors. Rows with
     equal bounds are passed as equations.
     """
     import piqp

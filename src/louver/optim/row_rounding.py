@@ -1,14 +1,14 @@
-"""Whole numbers for rows that never increase and sum over a tree.
+"""Rounding to whole numbers of non-increasing rows that add up over a tree.
 
-Answers: given real rows for all regions, whole-number rows that never increase, are not negative, sum from children to
-parents and keep the root's total, as close as can be, one parent at a time from the root down.
+Given real rows for all regions, finds whole-number rows that never increase, are not negative, sum from children to
+parents and keep the root's total, as close as possible, one parent at a time from the root down.
 
 Notes
 -----
 For one parent the unknowns are its children's rows. Their differences along a row are sizes of groups: not negative, with
 given sums over the children for every size, and sums over sizes (the rows) close to given numbers. These sums form two laminar
 families, so the problem is a minimum-cost flow: a unit enters a child's chain, passes the sizes it is larger than or equal to,
-and leaves at its own size. Where that is too large, columns are dealt out one after the other from the largest size down: a hundred
+and leaves at its own size. Where that flow is too large, columns are allotted one by one from the largest size down: a hundred
 times faster, and within a few counts of the real rows.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from louver._arrays import Floats, Ints
-from louver.optim.flow import min_cost_flow
+from louver.errors import SolverError
 from louver.optim.kernels.trees.consistency import deal_inplace
 from louver.optim.trees import LevelTree
 from louver.run import Run
@@ -28,13 +28,13 @@ COST_UNIT = 1 << 16
 """Costs are squares in units of 1 / COST_UNIT."""
 
 FIRST_WINDOW = 4
-"""Units priced one by one around a real number at first; where a value leaves its window, all are doubled."""
+"""Initial number of units priced individually around a real number; if a value leaves its window, all windows are doubled."""
 
 MOST_FLOW_CELLS = 10_000
-"""Children x sizes beyond which columns are dealt out instead: a flow of this size takes about a second."""
+"""Children x sizes above which columns are allotted instead: a flow of this size takes about a second."""
 
 LONG_CELLS = 500
-"""Children x sizes from which on a region may take long enough to be asked meanwhile whether to go on."""
+"""Number of children x sizes at or above which a region is rounded in a thread that can be cancelled."""
 
 
 def round_tree(rows: Floats, tree: LevelTree, total: int | None = None, run: Run | None = None) -> Ints:
@@ -48,7 +48,7 @@ def round_tree(rows: Floats, tree: LevelTree, total: int | None = None, run: Run
     total : int, optional
         Exact value of the root in the first column.
     run : Run, optional
-        Asked before every parent whether to go on.
+        Checked before every parent.
 
     Notes
     -----
@@ -81,7 +81,7 @@ def round_tree(rows: Floats, tree: LevelTree, total: int | None = None, run: Run
 
 
 def round_children(parent: Ints, rows: Floats) -> Ints:
-    """Round rows to whole-number rows that never increase and sum to the parent's, at least sum of squares where a flow can be solved.
+    """Round rows to non-increasing whole-number rows that sum to the parent's, by least squares where a flow can be solved.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def round_children(parent: Ints, rows: Floats) -> Ints:
     rounded = np.zeros(rows.shape, np.int64)
     if len(ends) == 0:
         return rounded
-    # Between two sizes that the parent has, every row is constant: one unknown for each child and run of columns.
+    # Every row is constant between two sizes that occur in the parent: one unknown for each child and run of columns.
     starts = np.append(0, ends[:-1] + 1)
     lengths = ends - starts + 1
     before = np.concatenate([np.zeros((len(rows), 1)), rows.cumsum(axis=1)], axis=1)
@@ -108,7 +108,7 @@ def round_children(parent: Ints, rows: Floats) -> Ints:
 
 
 def _closest(sums: Ints, means: Floats, lengths: Ints) -> Ints:
-    """The rows at least sum of squares: flows with wider and wider windows until every value lies within its own."""
+    """The least-squares rows: flows with ever wider windows until every value lies within its own."""
     window = FIRST_WINDOW
     while True:
         low = np.maximum(np.floor(means).astype(np.int64) - window // 2 + 1, 0)
@@ -141,3 +141,34 @@ def _solve(sums: Ints, means: Floats, lengths: Ints, low: Ints, window: int) -> 
     flows = min_cost_flow(flat[0], flat[1], flat[2], flat[3], supplies)
     values: Ints = flows[: (window + 2) * chain.size].reshape(window + 2, *means.shape).sum(axis=0)
     return values
+
+
+def min_cost_flow(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies: Ints) -> Ints:
+    """Return a cheapest flow that moves all supplies to all demands.
+
+    Parameters
+    ----------
+    tails, heads : int64 (n_arcs,)
+        Nodes an arc leaves and enters.
+    capacities, costs : int64 (n_arcs,)
+        Costs are for each unit and may be negative.
+    supplies : int64 (n_nodes,)
+        Negative for demands; they sum to zero.
+
+    Examples
+    --------
+    >>> arcs = np.array([0, 0]), np.array([1, 1]), np.array([2, 9]), np.array([1, 5])
+    >>> min_cost_flow(*arcs, np.array([3, -3])).tolist()
+    [2, 1]
+    """
+    from ortools.graph.python import min_cost_flow as solver
+
+    problem = solver.SimpleMinCostFlow()
+    arcs = problem.add_arcs_with_capacity_and_unit_cost(
+        tails.astype(np.int32), heads.astype(np.int32), capacities, costs
+    )
+    problem.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
+    if problem.solve() != problem.OPTIMAL:
+        raise SolverError("a flow problem has no solution; its supplies cannot reach its demands.")
+    flows: Ints = np.asarray(problem.flows(arcs), dtype=np.int64)
+    return flows

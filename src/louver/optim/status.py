@@ -1,4 +1,4 @@
-"""What a solver's answer is worth, in one vocabulary for all solvers."""
+"""How far a solver's answer can be trusted, in one vocabulary for all solvers."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class LevelTree:
 
     @classmethod
     def from_counts(cls, counts: Sequence[Sequence[int]]) -> LevelTree:
-        """Build a tree from the number of children of every region, level by level; at least one each."""
+        """Build a tree from the number of children of every region, level by level; each must have at least one."""
         level_start, parent, first_child = [0, 1], [-1], []
         for level in counts:
             for offset, n_children in enumerate(level):

@@ -33,7 +33,7 @@ LARGEST_AMOUNT = 10**9
 """Largest epsilon or rho accepted; far beyond any that protects."""
 
 LONGEST_AMOUNT, LONGEST_EXPONENT = 4_000, 3
-"""Characters of an amount, and digits of its exponent, that are read: 1e99999999 would fill the memory."""
+"""Characters of an amount, and digits of its exponent, that are accepted: 1e99999999 would exhaust memory."""
 
 
 class Measure(StrEnum):
@@ -89,7 +89,7 @@ def fraction_of(value: object, option: str) -> Fraction:
 
 
 def exact_fraction(value: object) -> Fraction:
-    """Read a number exactly; ValueError for what is none, or is longer or has a larger exponent than any amount needs.
+    """Read a number exactly; ValueError if it is not a number, or is longer or has a larger exponent than any amount needs.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def split(loss: Loss, shares: Sequence[Fraction]) -> tuple[Loss, ...]:
 
 
 def compose_sequential(losses: Sequence[Loss]) -> Loss:
-    """Add the losses of measurements that may all depend on the same record."""
+    """Sum the losses of measurements that may all depend on the same record."""
     _check_alike(losses)
     return replace(losses[0], amount=sum((loss.amount for loss in losses), Fraction(0)))
 
@@ -151,7 +151,7 @@ def convert(loss: Loss, measure: Measure, neighbours: Relation, *, largest_unit:
     Notes
     -----
     **Implements**: Bun & Steinke (2016), Proposition 1.4 (epsilon is worth epsilon^2 / 2 of rho) and
-    Proposition 1.9 (k steps multiply epsilon by k and rho by k^2). Where both change the order does not
+    Proposition 1.9 (k steps multiply epsilon by k and rho by k^2). If both change, the order does not
     matter: (k epsilon)^2 / 2 = k^2 (epsilon^2 / 2).
 
     Examples
@@ -218,5 +218,5 @@ def _best_alpha(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def amounts_of(loss: Loss) -> dict[str, float | None]:
-    """Epsilon or rho, the other one None."""
+    """Epsilon or rho; the other one is None."""
     return {str(measure): float(loss.amount) if loss.measure is measure else None for measure in Measure}

@@ -40,7 +40,7 @@ LEAST_EXPONENT = -500.0
 """Exponents below this are not used, so that no factor becomes zero; a delta that small is of no use."""
 
 POSITION_ERROR = 2.0**-28
-"""Added to places on the grid that are not whole: more than their rounding, so that losses are never rounded down."""
+"""Added to fractional positions on the grid: more than their rounding error, so that losses are never rounded down."""
 
 ROUNDING = 2.0**-30
 """Relative error allowed for sums and products of positive numbers and for the exponential function."""
@@ -60,7 +60,7 @@ RHO_DIGITS = 5
 
 LEAST_EPSILON, LEAST_DELTA = Fraction(1, 10**6), Fraction(1, 10**100)
 MOST_EPSILON = 10**4
-"""Budgets that are composed lie within these; beyond, rho is as good."""
+"""Composed budgets lie within these limits; beyond them, rho does as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def delta_at(epsilon: Fraction, measured: Sequence[Coordinates]) -> float:
 
 
 def _converted_delta(epsilon: float, rho: float) -> float:
-    """A delta that rho alone implies: where delta is tiny, rounding takes more of the composed one than composing gains.
+    """A delta that rho alone implies: where delta is tiny, rounding costs the composed delta more than composition gains.
 
     Notes
     -----
@@ -156,7 +156,7 @@ def largest_rho(
     shares : sequence of Fraction
         Share of rho of every query; they sum to at most one.
     ways : sequence of sequence of Changes
-        Every way in which a step may change all queries, or one that is worse: for each of them how each query changes.
+        Every way in which a step may change the queries, or a worse one: for each way, how each query changes.
 
     Notes
     -----
@@ -174,7 +174,7 @@ def largest_rho(
 
 
 def check_promise(epsilon: Fraction, delta: Fraction) -> None:
-    """Refuse an epsilon and a delta that mean nothing, or that composing gains nothing for."""
+    """Refuse an epsilon and a delta that are meaningless, or for which composition gains nothing."""
     if epsilon <= 0 or not 0 < delta < 1:
         raise InputError("epsilon is not positive or delta not between 0 and 1; give both.", option="delta")
     if not (LEAST_EPSILON <= epsilon <= MOST_EPSILON and delta >= LEAST_DELTA):
@@ -280,7 +280,7 @@ def _merged(measured: Sequence[Coordinates]) -> list[Coordinates]:
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """Privacy loss on the grid, some copies of it: mass at (first + i) x step, and mass beyond at no bounded loss."""
+    """Privacy loss on the grid, some copies of it: mass at (first + i) x step, and mass beyond it at unbounded loss."""
 
     first: int
     mass: Floats
@@ -356,7 +356,7 @@ def _hockey_stick(epsilon: float, step: float, tilt: float, losses: Sequence[_Lo
 
 
 def _power(spectrum: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """A whole power by repeated squaring: numbers of modulus one at most stay so."""
+    """An integer power by repeated squaring: numbers of modulus at most one stay so."""
     if exponent == 1:
         return spectrum
     half = _power(spectrum, exponent // 2)

@@ -1,6 +1,6 @@
-"""The distributions that noise is drawn from: what each of them answers, which there are, and the kernel's table of one.
+"""The distributions that noise is drawn from: their common interface, the available ones, and the kernel's table of one.
 
-To add a distribution, write a module with a class that answers `Distribution` and add it to `DISTRIBUTIONS`. Scales are rational
+To add a distribution, write a module with a class that implements `Distribution` and add it to `DISTRIBUTIONS`. Scales are rational
 numbers, never floats.
 """
 
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.exact import STORED_BITS, TOP_BITS, Enclosed, Geometric, Thresholds
 from louver.privacy.gaussian import DiscreteGaussian
@@ -38,10 +39,12 @@ LARGEST_TABLE = 1 << 15
 
 
 class Distribution(Enclosed, Hashable, Protocol):
-    """A symmetric law of whole numbers; its text names it in requests, so it says all parameters."""
+    """A symmetric distribution on whole numbers; its text names it in requests, so it states all parameters."""
 
+    name: ClassVar[str]
+    """Its name in options and estimators."""
     measure: ClassVar[Measure]
-    """What it is paid in."""
+    """The measure in which it is paid for."""
 
     @property
     def variance(self) -> float:
@@ -50,12 +53,12 @@ class Distribution(Enclosed, Hashable, Protocol):
 
     @property
     def tail(self) -> Geometric | None:
-        """What |X| - n_thresholds is distributed as, given that it is not negative; None where the table is whole."""
+        """What |X| - n_thresholds is distributed as, given that it is not negative; None where the table is complete."""
         ...
 
     @classmethod
     def paying(cls, amount: Fraction, l1: int, l2_squared: int) -> Distribution:
-        """The noise that loses `amount` on an integer query of this L1 and squared L2 sensitivity."""
+        """The noise with privacy loss `amount` on an integer query of this L1 and squared L2 sensitivity."""
         ...
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
@@ -63,7 +66,7 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
     def price(self, sensitivity: Fraction) -> Fraction:
-        """What is lost on an integer query."""
+        """The privacy loss on an integer query."""
         ...
 
     def draw_large(self, words: Iterator[int]) -> int:
@@ -71,7 +74,7 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
     def by_opendp(self, opendp: Any, domain: Any) -> Any:
-        """The same noise as a measurement of OpenDP's."""
+        """The same noise as an OpenDP measurement."""
         ...
 
     def opendp_sensitivity(self, sensitivity: Fraction) -> float:
@@ -79,12 +82,24 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
 
-DISTRIBUTIONS: tuple[type[Distribution], ...] = (DiscreteLaplace, DiscreteGaussian)
-"""Every distribution; the first of a measure is the one that is drawn from."""
+DISTRIBUTIONS: dict[str, type[Distribution]] = {
+    kind.name: kind for kind in (DiscreteLaplace, DiscreteGaussian)
+}
+"""Every distribution by its name; the first of a measure is its default."""
 
 
-def noise_for(loss: Loss, *, l1: int, l2_squared: int) -> Distribution:
-    """The noise that loses just this on an integer query of this L1 and squared L2 sensitivity.
+def noise_for(loss: Loss, *, l1: int, l2_squared: int, name: str | None = None) -> Distribution:
+    """The noise that loses exactly this much on an integer query with the given L1 and squared L2 sensitivity.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name of the distribution; by default the first whose cost is in the loss's measure.
+
+    Raises
+    ------
+    InputError
+        If no distribution of this name has its cost in that measure.
 
     Examples
     --------
@@ -92,7 +107,12 @@ def noise_for(loss: Loss, *, l1: int, l2_squared: int) -> Distribution:
     >>> noise_for(Loss(Fraction(1, 2), Measure.EPSILON, Relation.CHANGE_RECORD), l1=2, l2_squared=2)
     DiscreteLaplace(scale=Fraction(4, 1))
     """
-    kind = next(kind for kind in DISTRIBUTIONS if kind.measure is loss.measure)
+    paid = {kind.name: kind for kind in DISTRIBUTIONS.values() if kind.measure is loss.measure}
+    kind = next(iter(paid.values())) if name is None else paid.get(name)
+    if kind is None:
+        raise InputError(
+            f"a budget in {loss.measure} pays for noise called {' or '.join(paid)}.", option="noise"
+        )
     return kind.paying(loss.amount, l1, l2_squared)
 
 
@@ -106,7 +126,7 @@ class Table(NamedTuple):
 
 @lru_cache(maxsize=64)
 def table_of(distribution: Distribution) -> Table | None:
-    """Build the kernel's table, or None where only the slower method will do.
+    """Build the kernel's table; None where only the slower method works.
 
     Notes
     -----
@@ -117,7 +137,9 @@ def table_of(distribution: Distribution) -> Table | None:
     largest = (1 << TOP_BITS) - 1
     spare = STORED_BITS - TOP_BITS
     lower, upper = distribution.cumulative(STORED_BITS)
-    if any(u - k >= 1 << spare for k, u in zip(lower, upper, strict=True)):  # the kernel allows one unit
+    if any(
+        u - k >= 1 << spare for k, u in zip(lower, upper, strict=True)
+    ):  # the kernel allows an error of one unit
         return None
     top = [k >> spare for k in lower]
     top = top[: bisect_left(top, largest) + 1]

@@ -1,6 +1,6 @@
-"""What every exact distribution is made of: enclosures to any number of bits, and decisions by words of a stream.
+"""Building blocks of all exact distributions: enclosures to any number of bits, and decisions by words of a stream.
 
-Nothing here rounds towards an answer: an interval that does not decide is computed again with more bits. `docs/proofs/noise.md` relies
+No decision here depends on rounding: an interval that does not settle it is recomputed with more bits. `docs/proofs/noise.md` relies
 on the lines of this module.
 """
 
@@ -40,19 +40,19 @@ __all__ = [
 ]
 
 TOP_BITS = 63
-"""Bits of a uniform that the kernel compares; one bit of each 64-bit word is the sign."""
+"""Bits of a uniform variate that the kernel compares; one bit of each 64-bit word is the sign."""
 
 STORED_BITS = TOP_BITS + 128
 """Bits kept of every threshold of a table."""
 
 WORK_BITS = 64
-"""Extra bits while thresholds are computed; they narrow the enclosures and are not needed for their truth."""
+"""Extra bits while thresholds are computed; they narrow the enclosures but are not needed for correctness."""
 
 LARGEST_SCALE = 1 << 40
 """Largest scale (and standard deviation) accepted; noise above it drowns any count."""
 
 TAIL_BITS = 16
-"""A geometric table ends where a share below 2^-TAIL_BITS remains; memorylessness restarts it there."""
+"""A geometric table ends where less than 2^-TAIL_BITS of the probability remains; memorylessness restarts it there."""
 
 NOISE_LIMIT = 1 << 62
 """Noise is cut here, so that a true count can be added without overflow."""
@@ -66,7 +66,7 @@ class Thresholds(NamedTuple):
 
 
 class Enclosed(Protocol):
-    """A law of magnitudes whose cumulative probabilities are enclosed to any number of bits."""
+    """A distribution of magnitudes whose cumulative probabilities can be enclosed to any number of bits."""
 
     @property
     def n_thresholds(self) -> int:
@@ -74,7 +74,7 @@ class Enclosed(Protocol):
         ...
 
     is_whole: ClassVar[bool]
-    """Whether enclosures go on to the first that cannot be told from 1; if not, the table ends at n_thresholds."""
+    """Whether enclosures continue to the first that is indistinguishable from 1; if not, the table ends at n_thresholds."""
 
     def enclosures(self, bits: int) -> Iterator[Interval]:
         """Enclose 2^bits P(magnitude < k), k = 1, 2, ..."""
@@ -86,7 +86,7 @@ class Enclosed(Protocol):
 
 
 def check_parameter(value: Fraction, largest: int, what: str) -> None:
-    """Refuse a scale or variance that no exact method is made for."""
+    """Refuse a scale or variance that no exact method supports."""
     if not 0 < value <= largest:
         raise InputError(
             f"the {what} of the noise is not in (0, {largest}]; change the budget or its shares."
@@ -108,7 +108,7 @@ def powers(a: Interval, bits: int) -> Iterator[Interval]:
 
 @lru_cache(maxsize=64)
 def enclosed(distribution: Enclosed, bits: int) -> Thresholds:
-    """Bring the enclosures of a distribution to `bits` bits, up to its last threshold."""
+    """Compute the enclosures of a distribution to `bits` bits, up to its last threshold."""
     lower, upper = [], []
     enclosures = distribution.enclosures(bits + WORK_BITS)
     if not distribution.is_whole:
@@ -123,14 +123,14 @@ def enclosed(distribution: Enclosed, bits: int) -> Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Geometric:
-    """P(X >= k) = e^(-k / scale), k = 0, 1, ...: the tail of Laplace noise, started afresh."""
+    """P(X >= k) = e^(-k / scale), k = 0, 1, ...: the tail of Laplace noise, restarted."""
 
     scale: Fraction
     is_whole: ClassVar[bool] = False
 
     @property
     def n_thresholds(self) -> int:
-        """Magnitudes in one table; what lies beyond is that number plus a fresh draw."""
+        """Magnitudes in one table; a larger magnitude is that number plus a fresh draw."""
         return math.ceil(self.scale * TAIL_BITS * Fraction(7, 10))
 
     def cumulative(self, bits: int) -> Thresholds:
@@ -152,14 +152,14 @@ def locate(distribution: Enclosed, u: int, words: Iterator[int]) -> int:
             bits += 64
         lower, upper = distribution.cumulative(bits)
         above = bisect_left(upper, u)
-        # `above` thresholds lie certainly below U, those with lower > u certainly above it.
+        # `above` thresholds are certainly below U; those with lower > u are certainly above it.
         if above == bisect_right(lower, u):
             return above
         wanted = bits + 64
 
 
 def draw_geometric(tail: Geometric, words: Iterator[int]) -> int:
-    """Draw a geometric variable; past the table's end begin again there (memorylessness)."""
+    """Draw a geometric variable; past the end of the table, start again from there (memorylessness)."""
     total = 0
     while True:
         k = locate(tail, next(words) >> 1, words)
@@ -169,7 +169,7 @@ def draw_geometric(tail: Geometric, words: Iterator[int]) -> int:
 
 
 def signed(magnitude: int, word: int) -> int:
-    """A magnitude with the sign that the lowest bit of a word says, cut so that no sum overflows."""
+    """A magnitude with the sign given by the lowest bit of a word, capped so that no sum overflows."""
     magnitude = min(magnitude, NOISE_LIMIT)
     return -magnitude if word & 1 else magnitude
 

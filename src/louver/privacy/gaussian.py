@@ -46,6 +46,7 @@ class DiscreteGaussian:
 
     sigma_squared: Fraction
     is_whole: ClassVar[bool] = True
+    name: ClassVar[str] = "gaussian"
     measure: ClassVar[Measure] = Measure.RHO
     tail: ClassVar[None] = None
 
@@ -76,7 +77,7 @@ class DiscreteGaussian:
         return sensitivity / (2 * self.sigma_squared)
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """What `price` takes, of the two."""
+        """The one of the two that `price` takes."""
         return Fraction(l2_squared)
 
     def draw_large(self, words: Iterator[int]) -> int:
@@ -84,7 +85,7 @@ class DiscreteGaussian:
         return draw_large_gaussian(self.sigma_squared, words)
 
     def by_opendp(self, opendp: Any, domain: Any) -> Any:
-        """The same noise as a measurement of OpenDP's, its scale a float that is not below."""
+        """The same noise as a measurement of OpenDP's, its scale rounded up to a float."""
         scale = sqrt_up(self.sigma_squared * OPENDP_MARGIN)
         return opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 __all__ = ["Interval", "ceil_divide", "exp_minus", "logarithm"]
 
 GUARD_BITS = 32
-"""Extra working bits; they narrow the enclosure and are not needed for its truth."""
+"""Extra working bits; they narrow the enclosure and are not needed for its validity."""
 
 
 class Interval(NamedTuple):

@@ -52,6 +52,7 @@ class DiscreteLaplace:
 
     scale: Fraction
     is_whole: ClassVar[bool] = False
+    name: ClassVar[str] = "laplace"
     measure: ClassVar[Measure] = Measure.EPSILON
 
     @classmethod
@@ -82,7 +83,7 @@ class DiscreteLaplace:
         return sensitivity / self.scale
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """What `price` takes, of the two."""
+        """The one of the two that `price` takes."""
         return Fraction(l1)
 
     def draw_large(self, words: Iterator[int]) -> int:
@@ -90,7 +91,7 @@ class DiscreteLaplace:
         return draw_large_laplace(self.scale, words)
 
     def by_opendp(self, opendp: Any, domain: Any) -> Any:
-        """The same noise as a measurement of OpenDP's, its scale a float that is not below."""
+        """The same noise as a measurement of OpenDP's, its scale rounded up to a float."""
         scale = float_up(self.scale * OPENDP_MARGIN)
         return opendp.m.make_laplace(domain, opendp.l1_distance(T="f64"), scale=scale)
 

@@ -79,7 +79,7 @@ KeyedHash = Callable[[bytes], bytes]
 """Given the ledger's secret, a keyed hash of the confidential data set."""
 
 Composed = Callable[[Sequence[Mapping[str, Any]]], None]
-"""Given the invariants published before, refuses new ones that must not be published beside them."""
+"""Given the invariants published earlier, refuses new ones that must not be published alongside them."""
 
 PEOPLE_FORMAT = 1
 """Of an entry that says who is in a source."""
@@ -155,7 +155,7 @@ def ledgers_in(folder: Path) -> Iterator[Ledger]:
 
 
 def ledgers_admitting(dataset: KeyedHash, ledgers: Iterable[Ledger]) -> Iterator[Ledger]:
-    """Those of some ledgers that know data of this content; one that is damaged knows nothing."""
+    """Those ledgers that have recorded data with this content; a damaged ledger counts as having none."""
     for ledger in ledgers:
         with suppress(LouverError):
             if ledger.has_admitted(dataset):
@@ -211,7 +211,7 @@ def check_second(
 
 
 def _others(folders: Iterable[Path], payer: Ledger | None) -> Iterator[Ledger]:
-    """Ledgers of some folders, but for the payer and those it carries on.
+    """Ledgers of some folders, except the payer and those it carries on.
 
     Of a ledger and its successors it is the one that still pays; where that lies in no such folder, the one that it carries on: its people
     have a budget all the same.
@@ -231,7 +231,7 @@ def _is_found(common: Common) -> bool:
 
 
 def _is_apart(one: Ledger, other: Ledger) -> bool:
-    """Whether the steward said, to either, that two ledgers are about different people."""
+    """Whether the steward declared, in either ledger, that the two are about different people."""
     return other.identity in one.state().apart or one.identity in other.state().apart
 
 
@@ -262,7 +262,7 @@ class Ledger(LedgerFile):
         *,
         population: str | None = None,
     ) -> Ledger:
-        """Make a new ledger; its measure and neighbour relation stay as they are for good.
+        """Make a new ledger; its measure and neighbour relation are fixed permanently.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ class Ledger(LedgerFile):
 
     @property
     def identity(self) -> str:
-        """What stays the same of a ledger and of those that carry it on."""
+        """What a ledger has in common with those that carry it on."""
         return commitment(self._read_secret())
 
     @property
@@ -395,7 +395,7 @@ class Ledger(LedgerFile):
     ) -> None:
         """Refuse what `reserve` would refuse whatever the data are. To be called before the data are opened.
 
-        Otherwise somebody without budget could ask again and again, and learn from the refusals that depend on the data.
+        Otherwise someone without budget could ask again and again, and learn from the refusals that depend on the data.
 
         Parameters
         ----------
@@ -421,7 +421,7 @@ class Ledger(LedgerFile):
         return any(body["request"] == request for body in self.state().pending.values())
 
     def log_refusal(self, what: str) -> Head:
-        """Log that an operator was refused for a reason that lies in the data: it told something about them.
+        """Log that an operator was refused for a reason that lies in the data: the refusal revealed something about them.
 
         Parameters
         ----------
@@ -434,7 +434,7 @@ class Ledger(LedgerFile):
 
     @contextmanager
     def logging_refusals(self, what: str) -> Iterator[None]:
-        """Log every refusal of data inside, before it is told; where it cannot be logged it is not told."""
+        """Log every refusal of data inside, before it is reported; if it cannot be logged, it is not reported."""
         try:
             yield
         except (BudgetError, Cancelled):
@@ -561,7 +561,7 @@ class Ledger(LedgerFile):
     def _check_copies(self, folders: Iterable[Path]) -> None:
         """Refuse to pay where a copy of this ledger has entries that it lacks: what was spent there is missing here.
 
-        A copy whose entries all stand here as well, such as a backup, is no harm.
+        A copy whose entries are all here as well, such as a backup, does no harm.
         """
         own = self._all_entries()
         for folder in dict.fromkeys(folder.resolve() for folder in folders):
@@ -581,7 +581,7 @@ class Ledger(LedgerFile):
             return self._entries(db)
 
     def _met(self, data_hash: str, people: People | None, apart: tuple[str, ...] = ()) -> Met | None:
-        """What is to be noted about the people of data, without holding the file; None where nothing is."""
+        """What to record about the people in the data, without locking the file; None if there is nothing."""
         state = self.state()
         if people is None or data_hash in state.people:
             return None
@@ -595,7 +595,7 @@ class Ledger(LedgerFile):
         return Met(sketch=keep_sketch(self.path.resolve(), sketch), what=what, apart=apart)
 
     def _note(self, db: sqlite3.Connection, state: LedgerState, data_hash: str, met: Met | None) -> None:
-        """Note who is in data, unless another run did meanwhile."""
+        """Record who is in the data, unless another run has done so in the meantime."""
         if met is not None and data_hash not in state.people:
             body = {"kind": "people", "format": PEOPLE_FORMAT, "dataset": data_hash, **asdict(met)}
             self._append(db, body)
@@ -658,7 +658,7 @@ class Ledger(LedgerFile):
     def _check_resumable(
         self, entry: int, body: Mapping[str, Any], asked: tuple[str, int | None, bool]
     ) -> None:
-        """Refuse to take up a debit for something else."""
+        """Refuse to resume a debit for something else."""
         _, _, is_replayable = asked
         if not body["replayable"] and is_replayable:
             raise BudgetError(
@@ -720,7 +720,7 @@ class Ledger(LedgerFile):
                 )
 
     def _pin(self, entry: int, answers: str) -> None:
-        """Remember the keyed hash of a debit's true answers, or refuse another one than was remembered.
+        """Remember the keyed hash of a debit's true answers, or refuse one that differs from the hash remembered.
 
         The same noise on other answers would give away their difference.
         """
@@ -736,7 +736,7 @@ class Ledger(LedgerFile):
     def seal(self, debit: Debit, files: Mapping[str, str], *, place: str | None = None) -> Head:
         """Record the finished files of a debit (name to sha256), the name of their folder, and erase its key.
 
-        Sealing twice with the same files changes nothing. Where another program keeps the ledger open meanwhile, the key
+        Sealing twice with the same files changes nothing. If another program has the ledger open at the time, the key
         stays in the write-ahead log until a later operation empties it; `verify` tries, and says so if it cannot.
         """
         named = {} if place is None else {"place": place}
@@ -806,7 +806,7 @@ class Ledger(LedgerFile):
         return Ledger(path)
 
     def verify(self, releases: Path | None = None) -> LedgerCheck:
-        """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded.
+        """Check the chain, the balance, the keys (erased ones must be gone) and the heads that releases recorded.
 
         Parameters
         ----------

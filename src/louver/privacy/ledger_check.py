@@ -1,4 +1,4 @@
-"""Doubting a ledger: is its past whole, are its keys where they belong, and do releases agree with it?"""
+"""Auditing a ledger: is its past intact, are its keys where they belong, and do releases agree with it?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGEST_MANIFEST = 1 << 26
 
 
 REGISTERED = re.compile("[0-9a-f]{64}")
-"""What releases record that a register keeps and no ledger: the hash of an entry, without its number."""
+"""What releases record of a register rather than a ledger: the hash of an entry, without its number."""
 
 
 ANOTHER = "another ledger paid for it, which does not lie beside this one"
@@ -74,7 +74,7 @@ class LedgerCheck:
 def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:
     """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded."""
     with ledger._reading() as db:
-        db.execute("BEGIN")  # what is read belongs together, whoever writes meanwhile
+        db.execute("BEGIN")  # a consistent view, even if another process writes meanwhile
         (n_entries,) = db.execute("SELECT count(*) FROM entries").fetchone()
         keyed = [entry for (entry,) in db.execute("SELECT entry FROM keys ORDER BY entry")]
         try:
@@ -109,7 +109,7 @@ def _own_problems(state: LedgerState, keyed: list[int]) -> list[str]:
 
 @dataclass(slots=True)
 class _Past:
-    """The entries of a ledger and of those before it, for what releases recorded."""
+    """The entries of a ledger and its predecessors, to compare with what releases recorded."""
 
     hashes: dict[int, set[str]]
     first: set[str]
@@ -158,7 +158,7 @@ def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> l
 
 
 def _others(ledger: LedgerFile, releases: Path, past: _Past) -> Iterator[_Past]:
-    """Ledgers beside this one or the releases, and of samples, links included; a copy of this one begins as it does and is left out."""
+    """Ledgers next to this one or the releases, and of samples, links included; a copy of this one begins the same and is left out."""
     near = (ledger.path.parent, releases, releases.parent, *sorted((releases / SAMPLE_LEDGERS).glob("*")))
     folders = dict.fromkeys(folder.resolve() for folder in near)
     for path in (path for folder in folders for path in ledger_paths(folder)):
@@ -192,7 +192,7 @@ class _Record:
 
 
 def _release_problems(releases: Path, past: _Past, others: list[_Past]) -> tuple[int, int, list[str]]:
-    """How many manifests there are, how many of them others paid for, and what is wrong with what they and the measurements record."""
+    """How many manifests there are, how many of them other ledgers funded, and what is wrong with what they and the measurements record."""
     if not releases.is_dir():
         raise InputError(
             f"{releases.name} is not a folder; name the folder of releases.", option="--releases"
@@ -222,7 +222,7 @@ def _plain_files(folder: Path) -> Iterator[Path]:
 
 
 def _open_plain(path: Path) -> BufferedReader:
-    """Open a plain file; OSError for what became a link or a pipe meanwhile."""
+    """Open a plain file; OSError for one that has since become a link or a pipe."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return os.fdopen(os.open(path, flags), "rb")
 

@@ -86,7 +86,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry as it stands in the file, its place in the chain checked."""
+    """One entry as stored in the file, with its place in the chain checked."""
 
     head: Head
     body: Mapping[str, Any]
@@ -196,14 +196,14 @@ class LedgerFile:
 
     @contextmanager
     def _writing(self, *, is_new: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it happens or nothing, and no other process writes meanwhile."""
+        """One transaction: either all of it happens or none, and no other process writes in the meantime."""
         with self._reading(is_new=is_new) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
                 db.execute("COMMIT")
             except BaseException:
-                if db.in_transaction:  # a full disk ends it by itself
+                if db.in_transaction:  # a full disk ends the transaction by itself
                     db.execute("ROLLBACK")
                 raise
 
@@ -246,7 +246,7 @@ class LedgerFile:
         return body
 
     def _secret(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> bytes:
-        """The secret under which data are hashed; refused where it is not the one the first entry names."""
+        """The secret with which data are hashed; refused if it is not the one that the first entry names."""
         row = db.execute("SELECT value FROM secret").fetchone()
         secret = None if row is None else row[0]
         if not isinstance(secret, bytes) or len(secret) != KEY_BYTES:
@@ -263,7 +263,7 @@ class LedgerFile:
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """What an error of SQLite means for whoever keeps the file."""
+    """What an error of SQLite means for the person who keeps the file."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         return _BY_CODE.get(code & 0xFF, _DAMAGED)
@@ -287,12 +287,12 @@ def chained(previous: str, text: str) -> str:
 
 
 def commitment(key: bytes) -> str:
-    """Hash of a key: lets a restart notice a key that was exchanged, and gives nothing away."""
+    """Hash of a key: lets a restart notice a key that was replaced, and gives nothing away."""
     return hashlib.sha256(b"louver key" + key).hexdigest()
 
 
 def ledger_paths(folder: Path) -> Iterator[Path]:
-    """The ledgers of a folder in order of their names, those behind links last; each file once, by whatever name."""
+    """The ledgers of a folder in order of their names, those behind links last; each file once, whatever its name."""
     seen: set[Path] = set()
     for path in sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (path.is_symlink(), path)):
         with suppress(OSError, RuntimeError):  # a link that leads nowhere, or to itself

@@ -1,4 +1,4 @@
-"""Which ledger pays for which data: the one beside them, or one of the same folder that has admitted them."""
+"""Which ledger pays for which data: the one next to them, or one in the same folder that has admitted them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = [
 def ledger_of(
     data: object, *, table: str | None = None, query: str | None = None, run: Run | None = None
 ) -> Path | None:
-    """The ledger of a data file: the one beside it, else the one of its folder that has admitted its content.
+    """The ledger of a data file: the one next to it, or else the one in its folder that has admitted its content.
 
     Returns
     -------
     Path or None
-        None for what is no file, and where no ledger knows it.
+        None if the data are not a file, or if no ledger knows it.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def find_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Path | None:
-    """The ledger named, or else the one of the data where there is one; it must be sound."""
+    """The named ledger, or else the data's own ledger if there is one; it must be intact."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is not None:
         Ledger(path).state()
@@ -78,7 +78,7 @@ def find_ledger(
 
 
 def check_no_second(path: Path, run: Run | None = None) -> None:
-    """Refuse to make a ledger beside a file whose people another ledger of the folder pays for, or may pay for."""
+    """Refuse to create a ledger next to a file whose people another ledger in the folder pays for, or may pay for."""
     source = source_beside(path)
     if source is None or path.exists():
         return
@@ -90,14 +90,14 @@ def check_no_second(path: Path, run: Run | None = None) -> None:
 
 
 def bind_apart(ledger: Ledger, run: Run | None = None) -> None:
-    """Bind a new ledger to the file it lies beside, whose people are others than those of all other ledgers there."""
+    """Bind a new ledger to the file next to it, whose people differ from those of all other ledgers there."""
     source = source_beside(ledger.path)
     if source is not None:
         admit_source(ledger, str(source), is_new_population=True, run=run)
 
 
 def check_beside(path: Path) -> None:
-    """Refuse to say of whom a ledger is that lies beside no file."""
+    """Refuse to state whose ledger it is if there is no data file next to it."""
     if source_beside(path) is None:
         raise InputError(
             f"option --new-population needs data beside {path.name}; give it to `louver ledger admit` instead.",
@@ -132,7 +132,7 @@ def check_not_elsewhere(
     query: str | None = None,
     run: Run | None = None,
 ) -> None:
-    """Refuse a first debit from a ledger in another folder where one beside the data has paid for them already."""
+    """Refuse a first debit from a ledger in another folder if one next to the data has already paid for them."""
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return
     folder = Path(data).resolve().parent

@@ -1,7 +1,7 @@
-"""Whose data a ledger pays for: people are known again in whatever shape their records come.
+"""Whose data a ledger pays for: people are recognised whatever the form of their records.
 
 For each source a ledger keeps a sketch of the people in it, as a register does (`data.people`): keyed hashes that find the same
-people in other columns, another order or another format, and say which share of them two files have in common.
+people in other columns, another order or another format, and tell what share of them two files have in common.
 
 Notes
 -----
@@ -29,7 +29,7 @@ from louver.run import Run
 __all__ = ["FOLDER", "Met", "People", "copy_sketches", "in_words", "keep_sketch", "nearest", "read_sketch"]
 
 FOLDER = "ledger-people"
-"""Beside ledgers: the sketches of the people they pay for."""
+"""Folder next to ledgers: the sketches of the people they pay for."""
 
 UNKNOWN = Common(is_same=False, of_earlier=None, of_these=None)
 
@@ -44,7 +44,7 @@ class People:
         Column of counts.
     run : Run, optional
     **reading
-        How `open_source` reads the data. A filter or codes of missing values do not make them other people.
+        How `open_source` reads the data. A filter or missing-value codes do not make them different people.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class People:
 
     @property
     def folder(self) -> Path | None:
-        """Where the data lie, if they are a file."""
+        """Where the data are stored, if they are a file."""
         is_file = isinstance(self._data, str | os.PathLike) and Path(self._data).is_file()
         return Path(os.fspath(self._data)).parent if is_file else None  # type: ignore[arg-type]
 
@@ -105,16 +105,16 @@ class People:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Met:
-    """What a ledger notes about data that it has not met before.
+    """What a ledger records about data that are new to it.
 
     Attributes
     ----------
     sketch : str
         Digest of the sketch of their people.
     what : str
-        What they have in common with those that it knew, in words.
+        What they have in common with those already known to it, in words.
     apart : tuple of str
-        Other ledgers whose people are others by the word of the steward.
+        Other ledgers whose people the steward has declared to be different.
     """
 
     sketch: str
@@ -123,7 +123,7 @@ class Met:
 
 
 def nearest(found: Iterable[Common]) -> Common | None:
-    """The most that is in common with any of several; None for none. What is not known outweighs that nobody was found."""
+    """The largest overlap with any of several; None if there are none. An unknown overlap outranks an empty one."""
     return max(found, key=_closeness, default=None)
 
 
@@ -132,7 +132,7 @@ def _closeness(common: Common) -> tuple[bool, float, bool]:
 
 
 def in_words(common: Common, name: str, others: str) -> str:
-    """What the people of `name` have to do with `others`, "those that ..."; a clause that does not begin with a file name."""
+    """How the people of `name` relate to `others`, "those that ..."; as a clause that does not begin with a file name."""
     if common.is_same:
         return f"the people of {name} are {others}"
     if common.share is None:
@@ -146,7 +146,7 @@ def in_words(common: Common, name: str, others: str) -> str:
 
 
 def keep_sketch(ledger: Path, sketch: Sketch) -> str:
-    """Write a sketch to the folder beside a ledger, whole or not at all, and return its digest."""
+    """Write a sketch to the folder next to a ledger, whole or not at all, and return its digest."""
     folder, digest = ledger.parent / FOLDER, sketch.digest
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -171,7 +171,7 @@ def read_sketch(ledger: Path, digest: str) -> Sketch | None:
 
 
 def copy_sketches(old: Path, new: Path, digests: Iterable[str]) -> None:
-    """Keep sketches beside another ledger, too."""
+    """Keep the sketches next to another ledger as well."""
     if old.parent.resolve() != new.parent.resolve():
         for digest in digests:
             sketch = read_sketch(old, digest)

@@ -15,7 +15,7 @@ from louver.privacy.neighbours import Relation
 __all__ = ["FORMAT", "Event", "LedgerState", "Publication", "Source", "carried", "replay"]
 
 FORMAT = 1
-"""Of a ledger; its first entry says so."""
+"""Format of a ledger, stated in its first entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +283,9 @@ class _Replay:
                 self.refusals.append(what)
             case "admit":
                 source = _source(body)
-                self.sources.pop(source.dataset, None)  # admitted by name takes the place of met by a debit
+                self.sources.pop(
+                    source.dataset, None
+                )  # a source admitted by name replaces one known only from a debit
                 self._meet(source)
                 what = source.words
             case "people":
@@ -312,7 +314,7 @@ class _Replay:
         self.is_bound = True
 
     def _start(self, body: Mapping[str, Any]) -> str:
-        """Begin, with what a predecessor leaves where there is one."""
+        """Begin, with what a predecessor leaves if there is one."""
         if body.get("format") != FORMAT:
             raise BudgetError(
                 "the ledger has a format that this version of louver does not read; use the version that made it."
@@ -354,11 +356,11 @@ VERBS = {
     "topdown": "topdown",
     "a file of ": "anonymize",
 }
-"""How the verbs begin what they write into a ledger."""
+"""How the texts that each verb writes into a ledger begin."""
 
 
 def _verb(what: str) -> str | None:
-    """The verb that wrote these words; None for what people did, and for words of their own."""
+    """The verb that wrote this text; None for actions of people, and for text they wrote themselves."""
     return next((verb for start, verb in VERBS.items() if what.startswith(start)), None)
 
 

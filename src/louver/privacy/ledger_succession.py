@@ -1,6 +1,6 @@
-"""A ledger that carries on another: what was spent follows the people when their data change.
+"""A ledger that continues another: what was spent follows the people when their data change.
 
-Two files cannot be written at one stroke. The old ledger is closed first, with the text of the new one's first entry inside its
+Two files cannot be written in one atomic step. The old ledger is closed first, with the text of the new one's first entry inside its
 own last one; then the new file is made from that text; then the old one notes that it was. A crash in between leaves
 a closed ledger and no second budget, and the same call finishes the work.
 """
@@ -21,7 +21,7 @@ __all__ = ["hand_over"]
 
 
 def hand_over(old: LedgerFile, path: Path) -> None:
-    """Close a ledger and make the one at `path`, which carries it on; or finish what an interrupted call began."""
+    """Close a ledger and create its successor at `path`, or finish what an interrupted call began."""
     with old._writing() as db:
         entries = old._entries(db)
         state, secret = replay(entries), old._secret(db, entries)
@@ -70,11 +70,11 @@ def _noted(entries: Sequence[Entry]) -> str:
 
 
 def _make(old: LedgerFile, path: Path, secret: bytes, first: str, is_handed_over: bool) -> None:
-    """Make the successor's file, or see that it is there."""
+    """Make the successor's file, or check that it is there."""
     if not os.path.lexists(path):
         if is_handed_over:
             raise BudgetError(f"the ledger {old.name} was succeeded by {path.name}; restore that file.")
-        with suppress(FileExistsError):  # another call of the same kind was faster
+        with suppress(FileExistsError):  # another such call may have been faster
             LedgerFile._write_new(path, secret, [first])
     new = LedgerFile(path)
     with new._reading() as db:

@@ -1,7 +1,7 @@
 """Measurements: noisy answers on disk, drawn exactly once.
 
 Answers: the sealed files that `estimate` works from. Noise is added to the true answers batch by batch and written beside
-the final place, and only then renamed; `spend.measure` reserves before and seals after. Whatever moment a run stops at, the next
+the final location and only then renamed; `spend.measure` reserves before and seals after. Whenever a run stops, the next
 run draws the same noise from the same key and pays nothing more.
 
 A file has one row per (node, query): `level`, `node`, `query`, `values` (noisy integers in schema order),
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from louver._arrays import Ints
+from louver._arrays import Floats, Ints
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError, printable
 from louver.privacy.budget import Loss, amounts_of
@@ -30,7 +30,16 @@ from louver.privacy.ledger import Debit, Head
 from louver.privacy.noise import Noise, Nonce, perturb
 from louver.run import Run
 
-__all__ = ["Measured", "Measurements", "NoisyBatch", "TrueBatch", "sha256_of", "write_measurements"]
+__all__ = [
+    "Measured",
+    "Measurements",
+    "NoisyBatch",
+    "PublishedBatch",
+    "TrueBatch",
+    "sha256_of",
+    "write_measurements",
+    "write_published_batches",
+]
 
 FORMAT = "louver measurements 1"
 
@@ -83,6 +92,17 @@ class NoisyBatch:
     variance: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedBatch:
+    """Noisy answers of one query published by a third party, on some nodes of one level; the variance is NaN where none is given."""
+
+    level: str
+    query: str
+    nodes: tuple[str, ...]
+    noisy_counts: Ints
+    variances: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """A sealed measurements file; reading it needs no ledger and costs no privacy.
@@ -122,7 +142,7 @@ class Measurements:
 
     @property
     def head(self) -> Head | None:
-        """The ledger's entry that paid; None for seeded noise."""
+        """The ledger entry that paid; None for seeded noise."""
         told = self.description()
         return None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
 
@@ -165,7 +185,7 @@ class Measurements:
 
 
 def _read_batch(table: pa.Table) -> NoisyBatch:
-    """The rows of one batch; a ValueError where they are not the regions of one query."""
+    """The rows of one batch; raises ValueError if they are not the regions of one query."""
     values = table["values"].combine_chunks()
     level, query, variance = (_one(table[name]) for name in ("level", "query", "variance"))
     if values.null_count or values.flatten().null_count or table["node"].null_count:
@@ -183,7 +203,7 @@ def _read_batch(table: pa.Table) -> NoisyBatch:
 
 
 def _one(column: pa.ChunkedArray) -> Any:
-    """The value that all rows share."""
+    """The single value shared by all rows."""
     values = column.unique().to_pylist()
     if len(values) != 1 or values[0] is None:
         raise ValueError
@@ -192,7 +212,7 @@ def _one(column: pa.ChunkedArray) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Sealed measurements and the exact values beside them: all that has crossed the wall.
+    """Sealed measurements and the exact values alongside them: all that has crossed the wall.
 
     Parameters
     ----------
@@ -200,11 +220,11 @@ class Measured:
     loss : Loss
         What they cost.
     head : Head
-        The ledger's entry that paid.
+        The ledger entry that paid.
     debited : str
         What it debited, in the ledger's measure and relation.
     seconds : float
-        Not compared.
+        Ignored in comparisons.
     """
 
     folder: Path
@@ -254,9 +274,9 @@ def write_measurements(
     Parameters
     ----------
     path : Path
-        Appears whole or not at all, and is on disk on return.
+        Written completely or not at all, and flushed to disk on return.
     batches : callable
-        Returns the batches from the first one on, the same each time; none is empty. They are consumed one at a time, so a level
+        Returns the batches from the first on, the same each time; none is empty. They are consumed one at a time, so a level
         need not fit into memory.
     noise : Noise
     debit : Debit, optional
@@ -264,12 +284,12 @@ def write_measurements(
     design : str, optional
         Hash of what was asked for, kept in the file so that it is not taken for something else later.
     run : Run, optional
-        Asked before every batch whether to go on; a cancelled call leaves no file.
+        Checked for cancellation before every batch; a cancelled call leaves no file.
 
     Notes
     -----
-    **Privacy**: the true answers are pinned to the debit before any noise is drawn, so that no byte of this noise on other answers
-    exists anywhere, whenever a run is killed.
+    **Privacy**: the true answers are pinned to the debit before any noise is drawn, so that this noise is never applied to other answers,
+    no matter when a run is killed.
 
     **Cost**: the batches are computed twice where a debit pays, once to pin them and once to perturb them.
     """
@@ -295,6 +315,38 @@ def write_measurements(
             noisy = perturb(batch.true_counts, batch.distribution, noise, batch.nonce)
             writer.write_table(_rows(batch, noisy, debit, schema), row_group_size=max(1, len(batch.nodes)))
     return sha256_of(path)
+
+
+def write_published_batches(
+    path: Path, batches: Iterable[PublishedBatch], *, published_by: str, design: str
+) -> None:
+    """Write answers drawn and published by a third party, in the same form; nodes without an answer have no values or variance."""
+    description = {
+        "format": FORMAT,
+        "not_private": False,
+        "entry": None,
+        "entry_hash": None,
+        "loss": None,
+        "design": design,
+        "published_by": published_by,
+    }
+    schema = SCHEMA.with_metadata({"louver": json.dumps(description, sort_keys=True)})
+    with replacing(path) as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in batches:
+            is_there = ~np.isnan(batch.variances)
+            lengths = np.where(is_there, batch.noisy_counts.shape[1], 0)
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+            values = pa.array(np.ascontiguousarray(batch.noisy_counts[is_there]).ravel())
+            n = len(batch.nodes)
+            columns = [
+                pa.array([batch.level] * n, pa.string()),
+                pa.array(batch.nodes, pa.string()),
+                pa.array([batch.query] * n, pa.string()),
+                pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(~is_there)),
+                pa.array(batch.variances, mask=~is_there),
+                pa.nulls(n, pa.int64()),
+            ]
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=max(1, n))
 
 
 def _keyed_digest(batches: Iterable[TrueBatch], key: bytes, run: Run) -> str:

@@ -77,7 +77,7 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
 
 
 def check_filter(where: str | None, relation: Relation) -> None:
-    """Refuse a filter of the records beside neighbours that are equally many.
+    """Refuse a filter of the records if neighbours have equal numbers of records.
 
     A filter looks at each record alone, so a record that comes or goes in the source comes or goes in what is left, or nothing
     does. A record that changes may do either, and what is left need not be equally many.

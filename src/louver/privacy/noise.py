@@ -41,7 +41,7 @@ NOISY_LIMIT = 1 << 61
 
 
 class Nonce(NamedTuple):
-    """What a batch of noise is for; each part below 2^32. Never a worker or a process."""
+    """What a batch of noise is for; each part below 2^32. It never depends on a worker or process."""
 
     level: int
     query: int
@@ -59,7 +59,7 @@ class Noise(Protocol):
         ...
 
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
-        """Return what adding this noise to a query costs, at least."""
+        """Return a lower bound on what adding this noise to a query costs."""
         ...
 
 
@@ -191,11 +191,11 @@ def settle(distribution: Distribution, word: int, words: Iterator[int]) -> int:
 
 
 class OpenDPNoise:
-    """Noise drawn by OpenDP (extra `opendp`): vetted by others, slower, and not replayable.
+    """Noise drawn by OpenDP (extra `opendp`): externally vetted, slower, and not replayable.
 
     Notes
     -----
-    **Departs**: OpenDP's scale is a float. It is rounded up by enough that the loss its privacy map reports
+    **Departs**: OpenDP's scale is a float. It is rounded up far enough that the loss its privacy map reports
     is covered by the exact price of the distribution asked for; `price` still takes the larger of both.
     A debit that was interrupted before sealing is lost, since its draws cannot be made again.
     """

@@ -2,8 +2,8 @@
 
 Answers: who pays, whether it can, and what a stopped run left. The order never changes: what the budget cannot pay for is refused
 before the data are touched; the data are hashed, read, and hashed again while the debit is reserved; what is published exactly
-is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. What lies above, such as reading
-and writing a release, comes in as callables.
+is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. What a verb brings along, such as
+reading its data and writing its release, is a `Measurable` or a `Releasable`.
 
 Notes
 -----
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
@@ -43,12 +43,17 @@ from louver.schema.validate import Options
 
 __all__ = [
     "Account",
+    "Measurable",
     "Payment",
+    "Releasable",
     "measure",
     "measure_into",
     "open_ledger",
+    "release_into",
     "request_of",
 ]
+
+Release = TypeVar("Release", covariant=True)
 
 REQUEST_FILE = "request.json"
 """In a folder of measurements: the request they were paid for."""
@@ -63,12 +68,14 @@ def open_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Ledger:
-    """The ledger that pays `loss`; where there is none, says how to make it."""
+    """The ledger that pays `loss`; if there is none, the error says how to make it."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
         path = ledger_beside(Path(data))
     if path is None:
-        raise InputError("option --ledger is missing; only a file has a ledger beside it.", option="--ledger")
+        raise InputError(
+            "option --ledger is missing; only a file has a ledger next to it.", option="--ledger"
+        )
     if not path.is_file():
         check_known_elsewhere(data, table=table, query=query, run=run)
         message = (
@@ -104,12 +111,12 @@ def request_of(
         Public content that options name by files: regions, attributes.
     """
     every = {name: model.model_dump(mode="json") for name, model in options.items()}
-    asked = {
+    kept = {
         name: {key: value for key, value in given.items() if f"{name}.{key}" not in left_out}
         for name, given in every.items()
     }
     drawn = [[level, query, str(distribution)] for level, query, distribution in noise]
-    return request_digest({"verb": verb, "options": asked, "noise": drawn, **more})
+    return request_digest({"verb": verb, "options": kept, "noise": drawn, **more})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +127,7 @@ class Payment:
     ----------
     loss : Loss
     request : str
-        `request_of` what is asked; empty where it follows from data not read yet.
+        From `request_of`; empty while it depends on data that are not read yet.
     purpose : str
         In words, for the ledger.
     largest_unit : int or None
@@ -130,7 +137,7 @@ class Payment:
     publishes : tuple of Publication
         What is published exactly with it.
     composed : callable or None
-        Refuses to publish that beside what was published before; as for `Ledger.reserve`.
+        Refuses to publish this together with what was published before; as for `Ledger.reserve`.
     """
 
     loss: Loss
@@ -145,6 +152,71 @@ class Payment:
     def is_replayable(self) -> bool:
         """Whether the noise can be drawn again from the debit's key."""
         return self.noise is None or self.noise.is_replayable
+
+
+class Measurable(Protocol):
+    """What a verb measures with noise: what it costs, and how the confidential data are read and measured."""
+
+    @property
+    def payment(self) -> Payment:
+        """What is to be paid; before `read` its request may be empty."""
+        ...
+
+    @property
+    def subject(self) -> str:
+        """What the ledger says was refused, where `read` refuses."""
+        ...
+
+    @property
+    def design(self) -> str | None:
+        """As for `write_measurements`."""
+        ...
+
+    @property
+    def files(self) -> Sequence[str]:
+        """Files in the folder: the measurements, then those of exact values, which are sealed with them."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Files that `read` may leave in the folder before anything is reserved."""
+        ...
+
+    def check_out(self, out: Path) -> None:
+        """Refuse a place where no folder can be made."""
+        ...
+
+    def read(self) -> None:
+        """Read the confidential data; the ledger logs what this refuses."""
+        ...
+
+    def batches(self) -> Iterable[TrueBatch]:
+        """The true answers, as for `write_measurements`."""
+        ...
+
+    def write_exact(self, folder: Path) -> None:
+        """Write what is published exactly into a folder."""
+        ...
+
+
+class Releasable(Measurable, Protocol[Release]):
+    """What a verb measures and publishes in one go: the release is sealed, not its measurements alone."""
+
+    def publish(self, out: Path, noise: Noise, debit: Debit) -> Release:
+        """Measure, estimate, and move the release to `out`, whole."""
+        ...
+
+    def is_published(self, out: Path, debit: Debit) -> bool:
+        """Whether `out` is the release of this debit, from a run that was stopped before sealing."""
+        ...
+
+    def reopen(self, out: Path) -> Release:
+        """The release at `out`; refused if its files were changed."""
+        ...
+
+    def published_files(self, out: Path) -> Mapping[str, str]:
+        """The files of the release by name, and their hashes."""
+        ...
 
 
 class Account:
@@ -166,7 +238,7 @@ class Account:
         self._before: dict[bytes, bytes] = {}
 
     def _unchanged(self, secret: bytes) -> bytes:
-        """The keyed hash of data that are what they were; refuses data that changed since the first call."""
+        """The keyed hash of the unchanged data; refuses data that changed since the first call."""
         digest = self._dataset(secret)
         if self._before.setdefault(secret, digest) != digest:
             raise InputError(
@@ -179,7 +251,7 @@ class Account:
         return bool(payment.request) and self.ledger.is_pending(payment.request)
 
     def begin(self, payment: Payment) -> None:
-        """Refuse what cannot be paid for or published, and data of another ledger; the data are hashed, and not read before."""
+        """Refuse what cannot be paid for or published, and data of another ledger. The data are hashed but not read."""
         if payment.composed is not None:
             payment.composed(self.ledger.published_invariants())
         name = payment.request or None
@@ -188,7 +260,7 @@ class Account:
 
     @contextmanager
     def touching(self, verb: str) -> Iterator[None]:
-        """Log every refusal of a block that sees the data: that it was refused tells the operator something about them."""
+        """Log every refusal of a block that sees the data: the refusal itself reveals something about them."""
         with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
             yield
 
@@ -201,7 +273,7 @@ class Account:
         return self.ledger.is_reserved_for(entry, self._unchanged)
 
     def check_sealed(self, measurements: Path) -> None:
-        """Refuse finished measurements of other data, which may be admitted as well and asked for the same."""
+        """Refuse finished measurements of other data, which may have been admitted to the ledger and measured with the same request."""
         if not self._is_of_these_data(measurements):
             raise InputError(
                 f"{measurements.parent.name} holds the measurements of other data, or these data changed since; choose another place.",
@@ -228,7 +300,7 @@ class Account:
 
 
 def noise_of(payment: Payment, debit: Debit) -> Noise:
-    """Where the noise of a debit comes from; refused where it was drawn before and cannot be drawn again."""
+    """The source of noise of a debit; refused if the noise was drawn before and cannot be drawn again."""
     debit.check_drawable()
     return payment.noise if payment.noise is not None else KeyedNoise(debit.key)
 
@@ -240,7 +312,7 @@ def measure(
     account: Account,
     payment: Payment,
     design: str | None = None,
-    beside: Callable[[], Sequence[Path]] = tuple,
+    write_exact: Callable[[], Sequence[Path]] = tuple,
     place: str | None = None,
     run: Run | None = None,
 ) -> Measurements:
@@ -257,7 +329,7 @@ def measure(
         `loss` is the composition over all batches.
     design : str, optional
         As for `write_measurements`.
-    beside : callable
+    write_exact : callable
         Called once the debit is reserved: writes what is sealed with the measurements, and returns where.
     place : str, optional
         Name of the folder for the ledger; by default the one of `path`.
@@ -275,7 +347,7 @@ def measure(
         raise BudgetError(
             f"{path.name} was finished by another run meanwhile; entry {debit.entry} is left pending."
         )
-    files = {other.name: sha256_of(other) for other in beside()}
+    files = {other.name: sha256_of(other) for other in write_exact()}
     path.parent.mkdir(parents=True, exist_ok=True)
     files[path.name] = write_measurements(
         path, batches, noise_of(payment, debit), debit, design=design, run=run
@@ -293,87 +365,92 @@ def _entry_of(path: Path) -> object:
 
 
 def measure_into(
-    folder: Path,
-    files: Sequence[str],
-    load: Callable[[], tuple[Callable[[], Iterable[TrueBatch]], Callable[[], object]]],
-    *,
-    account: Account,
-    payment: Payment,
-    check_out: Callable[[Path], None],
-    noted: Sequence[str] = (),
-    design: str | None = None,
-    run: Run | None = None,
+    folder: Path, measurable: Measurable, *, account: Account, run: Run | None = None
 ) -> Measurements:
-    """Measurements and exact values in a folder, paid for once; nothing to do where they are there already.
+    """Measurements and exact values in a folder, paid for once; nothing is done if they are there already.
 
     Parameters
     ----------
     folder : Path
-        Holds `request.json`, what was asked for, and `files`.
-    files : sequence of str
-        The measurements first, then what is sealed with them.
-    load : callable
-        Reads the data: returns what computes the true answers and what writes the exact values. What it refuses is logged.
-    account, payment, design, run
-        As for `measure`.
-    check_out : callable
-        Refuses a place where no folder can be made.
-    noted : sequence of str
-        Names of what `load` may have left there before anything was reserved.
+        Holds `request.json`, the request, and the files of `measurable`.
     """
-    _check_folder(folder, payment, check_out, noted)
-    paths = [folder / name for name in files]
+    payment = measurable.payment
+    _check_folder(folder, measurable)
+    paths = [folder / name for name in measurable.files]
     if _is_sealed(paths, account.ledger):
         account.check_sealed(paths[0])
     else:
         account.begin(payment)
-        with account.touching(payment.purpose):
-            batches, write_exact = load()
+        with account.touching(measurable.subject):
+            measurable.read()
 
-        def beside() -> Sequence[Path]:
+        def write_exact() -> Sequence[Path]:
             folder.mkdir(parents=True, exist_ok=True)
             with replacing(folder / REQUEST_FILE) as sink:
                 sink.write(json.dumps(payment.request).encode())
-            write_exact()
+            measurable.write_exact(folder)
             return paths[1:]
 
         measure(
             paths[0],
-            batches,
+            measurable.batches,
             account=account,
             payment=payment,
-            design=design,
-            beside=beside,
+            design=measurable.design,
+            write_exact=write_exact,
             place=folder.name,
             run=run,
         )
     return Measurements(paths[0])
 
 
+def release_into(
+    out: Path, releasable: Releasable[Release], *, account: Account, run: Run | None = None
+) -> Release:
+    """Read, reserve, measure, publish and seal a whole release; one that was interrupted is resumed."""
+    payment = releasable.payment
+    if payment.request and not account.is_pending(payment):
+        releasable.check_out(out)  # before anything is read
+    account.begin(payment)
+    with account.touching(releasable.subject):
+        releasable.read()
+    payment = releasable.payment
+    if not account.is_pending(payment):
+        releasable.check_out(out)  # before anything is spent
+    if run is not None:
+        run.check()
+    debit = account.reserve(payment)
+    if out.exists() and releasable.is_published(out, debit):
+        release = releasable.reopen(out)
+    else:
+        release = releasable.publish(out, noise_of(payment, debit), debit)
+    account.seal(debit, releasable.published_files(out), out.name)
+    return release
+
+
 def _is_sealed(paths: Sequence[Path], ledger: Ledger) -> bool:
-    """Whether the ledger has sealed exactly these files, the measurements first; of whichever data."""
+    """Whether the ledger has sealed exactly these files, the measurements first, for any data."""
     if not all(path.is_file() for path in paths):
         return False
     sealed = ledger.state().sealed.get(Measurements(paths[0]).description()["entry"], {})
     return all(sealed.get(path.name) == sha256_of(path) for path in paths)
 
 
-def _check_folder(
-    folder: Path, payment: Payment, check_out: Callable[[Path], None], noted: Sequence[str]
-) -> None:
-    """Refuse a folder that holds something else than this request."""
+def _check_folder(folder: Path, measurable: Measurable) -> None:
+    """Refuse a folder that holds something other than this request."""
     if not folder.exists():
-        check_out(folder)
+        measurable.check_out(folder)
         return
     found = _noted_request(folder / REQUEST_FILE)
-    if found is not None and found != payment.request:
+    if found is not None and found != measurable.payment.request:
         message = (
             f"{folder.name} holds the measurements of another spec or other options; choose another place."
         )
         raise InputError(message, option="--out")
     # A run that was killed while it wrote its note may have left a hidden file.
     if found is None and (
-        not folder.is_dir() or any(p.name[0] != "." and p.name not in noted for p in folder.iterdir())
+        not folder.is_dir()
+        or any(p.name[0] != "." and p.name not in measurable.notes for p in folder.iterdir())
     ):
         raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
 

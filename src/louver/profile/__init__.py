@@ -1,7 +1,7 @@
 """profile: what is in a table, before anything is published from it.
 
 Columns and their kinds, how identifying they are alone and together, which column determines which, and what role each might play.
-A profile stays inside; `write_spec` makes a spec from it that holds nothing of the data but names, kinds and roles.
+A profile stays inside; `write_spec` makes a spec from it that holds nothing from the data except names, kinds and roles.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from louver._callable import make_callable
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
-from louver.profile.load import Problem, load
+from louver.profile.load import ProfileProblem, load
 from louver.profile.options import ProfileOptions
 from louver.profile.result import ColumnProfile, Profile, spread
 from louver.profile.roles import Role, find_unit, suggest_roles
+from louver.profile.sample_risk import ScenarioRisk, measure_scenarios
 from louver.profile.singling import find_singling_sets
 from louver.profile.spec import write_spec
 from louver.run import Run
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     Data = str | Path | ArrowStream
 
-__all__ = ["ColumnProfile", "Profile", "ProfileOptions", "profile", "write_spec"]
+__all__ = ["ColumnProfile", "Profile", "ProfileOptions", "ScenarioRisk", "profile", "write_spec"]
 
 
 DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
@@ -56,9 +57,12 @@ def profile(
     columns: str | Sequence[str] = (),
     largest: int = 3,
     alone: float = 0.05,
+    scenario: Mapping[str, Sequence[str]] | None = None,
+    sampling_weight: str | None = None,
+    population_size: int | None = None,
     run: Run | None = None,
 ) -> Profile:
-    """Profile a table: kinds, how identifying its columns are, what tells what, and roles to consider.
+    """Profile a table: kinds, how identifying its columns are, which of them determine others, and roles to consider.
 
     Parameters
     ----------
@@ -87,7 +91,7 @@ def profile(
     return _profile_columns(problem, request.options, run, started)
 
 
-def _profile_columns(problem: Problem, options: ProfileOptions, run: Run, started: float) -> Profile:
+def _profile_columns(problem: ProfileProblem, options: ProfileOptions, run: Run, started: float) -> Profile:
     """Look at every column, at sets of them and at pairs; `started` is when the call began."""
     guesses = []
     for number, column in enumerate(problem.columns):
@@ -99,7 +103,7 @@ def _profile_columns(problem: Problem, options: ProfileOptions, run: Run, starte
     singling = find_singling_sets(problem, options.largest, options.alone, run)
     roles = suggest_roles(problem.columns, kinds, singling.sets, dependencies)
     dropped = {
-        column.name for column, told in zip(problem.columns, roles, strict=True) if told.role in DROPPED
+        column.name for column, role in zip(problem.columns, roles, strict=True) if role.role in DROPPED
     }
     sets = tuple(
         sorted(singling.sets, key=lambda one: len(one.columns) > 1 and not dropped.isdisjoint(one.columns))
@@ -114,14 +118,15 @@ def _profile_columns(problem: Problem, options: ProfileOptions, run: Run, starte
             missing=column.n_missing,
             alone=alone,
             share_alone=alone / problem.n_rows,
-            role=told.role,
-            reason=told.reason,
+            role=suggested.role,
+            reason=suggested.reason,
             distribution=spread(column, kind),
         )
-        for column, (kind, why), told, alone in zip(
+        for column, (kind, why), suggested, alone in zip(
             problem.columns, guesses, roles, singling.alone, strict=True
         )
     )
+    suggested = tuple(column.name for column in columns if column.role is Role.QUASI)
     return Profile(
         source=problem.name,
         n_rows=problem.n_rows,
@@ -133,6 +138,7 @@ def _profile_columns(problem: Problem, options: ProfileOptions, run: Run, starte
         largest=options.largest,
         is_complete=singling.is_complete,
         dependencies=dependencies,
+        scenarios=measure_scenarios(problem, suggested, options, run),
         seconds=time.perf_counter() - started,
     )
 

@@ -14,22 +14,23 @@ from louver.profile.options import ProfileOptions
 from louver.run import Run
 from louver.schema.request import Request
 
-__all__ = ["Problem", "load"]
+__all__ = ["ProfileProblem", "load"]
 
 
-def load(request: Request[ProfileOptions], run: Run) -> Problem:
+def load(request: Request[ProfileOptions], run: Run) -> ProfileProblem:
     """Read the columns asked for, in one scan."""
     with open_source(request.data, **request.source.opening(), run=request.run) as source:
         names = request.options.columns or source.columns
         if len(set(names)) < len(names):
             raise InputError("option --columns names a column twice; name each once.", option="--columns")
+        names = tuple(dict.fromkeys((*names, *request.options.needed_columns())))
         columns = read_coded(source, names, run)
         name = source.name
-    return Problem(name=name, n_rows=len(columns[0].codes), columns=columns)
+    return ProfileProblem(name=name, n_rows=len(columns[0].codes), columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
+class ProfileProblem:
     """A table of records, coded. Confidential.
 
     Attributes
@@ -39,7 +40,7 @@ class Problem:
     n_rows : int
     columns : tuple of CodedColumn
     unit : int or None
-        Place of the column that numbers households, whose records count as one.
+        Position of the column that numbers households, whose records count as one.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Problem:
     unit: int | None = None
 
     def units(self) -> Ints | None:
-        """The household of each record, where one is numbered; a record without a number is one of its own."""
+        """The household of each record, if numbered; a record without a number is a household of its own."""
         if self.unit is None:
             return None
         column = self.columns[self.unit]

@@ -6,13 +6,14 @@ from typing import ClassVar
 
 from pydantic import FiniteFloat
 
-from louver.schema.options import Names, VerbOptions, option
+from louver.errors import InputError
+from louver.schema.options import Names, Orders, VerbOptions, option
 
 __all__ = ["ProfileOptions"]
 
 
 class ProfileOptions(VerbOptions):
-    """Everything `louver profile` can be told, but for where the data are."""
+    """All options of `louver profile`, except where the data are."""
 
     verb: ClassVar[str] = "profile"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
@@ -36,3 +37,48 @@ class ProfileOptions(VerbOptions):
         gt=0,
         le=1,
     )
+    scenario: Orders = option(
+        {},
+        "Columns that somebody might know of a person, with a name for it: the risk of the file against this person. May be repeated.",
+        metavar="NAME=A,B,C",
+        group="risk of a sample",
+        repeated=True,
+    )
+    sampling_weight: str | None = option(
+        None,
+        "People of the population that a record stands for; the file is a sample.",
+        metavar="COLUMN",
+        group="risk of a sample",
+    )
+    population_size: int | None = option(
+        None,
+        "People of the population, where the file is a sample without weights (default: the file is the whole population).",
+        metavar="N",
+        group="risk of a sample",
+        ge=1,
+    )
+
+    def check(self) -> None:
+        """Refuse scenarios without columns, and two ways to say how large the population is."""
+        for name, columns in self.scenario.items():
+            if not columns or len(set(columns)) < len(columns):
+                raise InputError(
+                    f'option --scenario "{name}" must list at least one column, each once.',
+                    option="--scenario",
+                )
+            if self.sampling_weight in columns:
+                raise InputError(
+                    f'option --scenario "{name}" lists the sampling weight; leave it out.',
+                    option="--scenario",
+                )
+        if self.sampling_weight is not None and self.population_size is not None:
+            raise InputError(
+                "options --sampling-weight and --population-size both say how large the population is; choose one.",
+                option="--population-size",
+            )
+
+    def needed_columns(self) -> tuple[str, ...]:
+        """Columns that the risk of a sample is about, each once."""
+        named = [column for columns in self.scenario.values() for column in columns]
+        weight = [] if self.sampling_weight is None else [self.sampling_weight]
+        return tuple(dict.fromkeys(named + weight))

@@ -1,10 +1,10 @@
-"""What a profile says about a table, with the distribution of each column. It stays inside: nothing of it is made for release."""
+"""What a profile says about a table, with the distribution of each column. It is internal: nothing in it is meant for release."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,14 @@ from louver.data.dependencies import Dependency
 from louver.data.kinds import ColumnKind
 from louver.errors import printable
 from louver.profile.roles import Role
+from louver.profile.sample_risk import ScenarioRisk
 from louver.profile.singling import SinglingSet
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["ColumnProfile", "Distribution", "Profile", "percent", "spread", "told_dependencies"]
+__all__ = ["ColumnProfile", "DistributionOfValues", "Profile", "dependency_lines", "percent", "spread"]
 
 MAX_SHOWN = 12
 GENERALISE = (
@@ -48,17 +49,17 @@ class ColumnProfile:
         Guessed from the values.
     kind_reason : str
     distinct : int
-        Different values, missing aside.
+        Distinct values, not counting missing.
     missing : int
         Records without a value.
     alone : int
-        Records whose value no other record has.
+        Records whose value occurs in no other record.
     share_alone : float
         The same as a share of all records.
     role : Role
         Suggested.
     reason : str
-    distribution : Distribution or None
+    distribution : DistributionOfValues or None
         How the values are spread; None for ids, free text and empty columns.
     """
 
@@ -71,12 +72,12 @@ class ColumnProfile:
     share_alone: float
     role: Role
     reason: str
-    distribution: Distribution | None
+    distribution: DistributionOfValues | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Profile:
-    """A table, column by column, and what its columns tell together. Confidential.
+    """A table, column by column, and what its columns reveal together. Confidential.
 
     Attributes
     ----------
@@ -89,15 +90,17 @@ class Profile:
     n_sets : int
         How many there are.
     share : float
-        Share of records alone from which on a set does.
+        Share of unique records from which a set counts as one.
     largest : int
-        Most columns of a set that was looked at.
+        Most columns in any set examined.
     is_complete : bool
         Whether every set that could have reached the share was tried.
     dependencies : tuple of Dependency
-        Which column tells which.
+        Which column determines which.
     unit : str or None
         The column that numbers households: their records count as one, and are alone where no other household has their values.
+    scenarios : tuple of ScenarioRisk
+        The risk that records are linked to people, for each set of columns that someone might know.
     seconds : float
     """
 
@@ -111,6 +114,7 @@ class Profile:
     is_complete: bool
     dependencies: tuple[Dependency, ...]
     unit: str | None = None
+    scenarios: tuple[ScenarioRisk, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
     def column(self, name: str) -> ColumnProfile:
@@ -118,13 +122,15 @@ class Profile:
         return next(column for column in self.columns if column.name == name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON has it."""
+        """Everything, in the types of JSON."""
         plain: dict[str, Any] = json.loads(self.to_json())
         return plain
 
     def to_json(self) -> str:
         """The result as JSON."""
-        return json.dumps(asdict(self) | {"verdict": self.verdict.to_dict()}, ensure_ascii=False)
+        plain = asdict(replace(self, scenarios=()))
+        plain["scenarios"] = [scenario.to_dict() for scenario in self.scenarios]
+        return json.dumps(plain | {"verdict": self.verdict.to_dict()}, ensure_ascii=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -140,6 +146,7 @@ class Profile:
             reasons.append(
                 f"Whoever knows {listed(first.columns)} can single out {percent(first.share)} of the records."
             )
+        reasons += [scenario.sentence for scenario in self.scenarios if scenario.expected_matches >= 1]
         level = Level.STOP if reasons else Level.CARE
         return Verdict(level, GENERALISE, tuple(reasons))
 
@@ -168,30 +175,43 @@ class Profile:
             f"{percent(column.share_alone):>7}  {column.role} ({column.reason})"
             for column in self.columns
         ]
-        told = [
+        lines = [
             f"{self.source}: {self.n_rows:,} records, {len(self.columns)} columns. {INSIDE}",
             head,
             *lines,
         ]
         return "\n".join(
-            map(printable, [*told, *self._told_sets(), *self._told_dependencies(), str(self.verdict)])
+            map(
+                printable,
+                [
+                    *lines,
+                    *self._set_lines(),
+                    *self._dependency_lines(),
+                    *(line for scenario in self.scenarios for line in scenario.lines()),
+                    str(self.verdict),
+                ],
+            )
         )
 
-    def _told_sets(self) -> list[str]:
+    def _set_lines(self) -> list[str]:
         what = f"{percent(self.share)} of the records or more"
         if not self.sets:
             return [f"No set of up to {self.largest} columns singles out {what}."]
         some = "" if self.is_complete else " (the likeliest sets were tried, not all)"
         by = "" if self.unit is None else f', the records of a household by "{self.unit}" counting as one'
-        told = [f"Smallest sets of columns that single out {what}{some}{by}:"]
-        told += [f"  {percent(one.share):>7}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
-        return told + _more(self.n_sets)
+        lines = [f"Smallest sets of columns that single out {what}{some}{by}:"]
+        lines += [f"  {percent(one.share):>7}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
+        return lines + _more(self.n_sets)
 
-    def _told_dependencies(self) -> list[str]:
+    def _dependency_lines(self) -> list[str]:
         if not self.dependencies:
-            return ["No column tells another."]
-        lines = told_dependencies(self.dependencies)
-        return ["Columns that tell others:", *(f"  {line}" for line in lines[:MAX_SHOWN]), *_more(len(lines))]
+            return ["No column determines another."]
+        lines = dependency_lines(self.dependencies)
+        return [
+            "Columns that determine others:",
+            *(f"  {line}" for line in lines[:MAX_SHOWN]),
+            *_more(len(lines)),
+        ]
 
     def _repr_html_(self) -> str:
         header = ("column", "kind", "distinct", "missing", "alone", "suggested role", "reason")
@@ -199,20 +219,23 @@ class Profile:
             (c.name, c.kind, c.distinct, c.missing, percent(c.share_alone), c.role, c.reason)
             for c in self.columns
         ]
-        rest = "<br>".join(escape(line) for line in (*self._told_sets(), *self._told_dependencies()))
+        scenarios = (line for scenario in self.scenarios for line in scenario.lines())
+        rest = "<br>".join(
+            escape(line) for line in (*self._set_lines(), *self._dependency_lines(), *scenarios)
+        )
         title = escape(f"{self.source}: {self.n_rows:,} records. {INSIDE}")
         return f"<p>{title}</p>{html_table(header, lines)}<p>{rest}</p>"
 
 
-def told_dependencies(dependencies: tuple[Dependency, ...]) -> list[str]:
-    """One line for each column that tells others: exactly, and then nearly."""
+def dependency_lines(dependencies: tuple[Dependency, ...]) -> list[str]:
+    """One line for each column that determines others: exactly, and then nearly."""
     lines = []
     for name in dict.fromkeys(d.determinant for d in dependencies):
         own = [d for d in dependencies if d.determinant == name]
         exact = [d.dependent for d in own if d.is_exact]
         near = [f"{d.dependent} ({percent(d.accuracy)})" for d in own if not d.is_exact]
         parts = ([", ".join(exact)] if exact else []) + ([f"nearly {', '.join(near)}"] if near else [])
-        lines.append(f"{name} tells {'; '.join(parts)}")
+        lines.append(f"{name} determines {'; '.join(parts)}")
     return lines
 
 
@@ -239,7 +262,7 @@ NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class DistributionOfValues:
     """Records by value, by class of numbers or by year. Confidential.
 
     Attributes
@@ -252,8 +275,8 @@ class Distribution:
     counts: tuple[int, ...]
 
 
-def spread(column: CodedColumn, kind: ColumnKind) -> Distribution | None:
-    """At most twelve bars; None for ids, free text and empty columns, whose values say who it is."""
+def spread(column: CodedColumn, kind: ColumnKind) -> DistributionOfValues | None:
+    """At most twelve bars; None for ids, free text and empty columns, whose values identify people."""
     if kind in (ColumnKind.ID, ColumnKind.TEXT, ColumnKind.EMPTY):
         return None
     if kind in (ColumnKind.INTEGER, ColumnKind.NUMBER):
@@ -265,7 +288,7 @@ def spread(column: CodedColumn, kind: ColumnKind) -> Distribution | None:
     )
 
 
-def _commonest(labels: list[str], counts: list[int], *, is_ordered: bool) -> Distribution:
+def _commonest(labels: list[str], counts: list[int], *, is_ordered: bool) -> DistributionOfValues:
     pairs = sorted(zip(labels, counts, strict=True), key=lambda pair: (-pair[1], pair[0]))
     shown, rest = pairs[: MAX_BARS - 1], pairs[MAX_BARS - 1 :]
     if len(rest) == 1:
@@ -274,7 +297,7 @@ def _commonest(labels: list[str], counts: list[int], *, is_ordered: bool) -> Dis
         shown.sort(key=lambda pair: (_leading(pair[0]), pair[0]))
     if rest:
         shown.append((f"{len(rest):,} others", sum(count for _, count in rest)))
-    return Distribution(labels=tuple(label for label, _ in shown), counts=tuple(n for _, n in shown))
+    return DistributionOfValues(labels=tuple(label for label, _ in shown), counts=tuple(n for _, n in shown))
 
 
 def _leading(label: str) -> float:
@@ -283,13 +306,13 @@ def _leading(label: str) -> float:
     return float(found[0]) if found else 0.0
 
 
-def _classes(column: CodedColumn) -> Distribution:
-    """Equal steps of a round width; a number on an edge counts above it, the largest one below."""
+def _classes(column: CodedColumn) -> DistributionOfValues:
+    """Equal steps of a round width; a number on an edge counts above it, the largest number below it."""
     numbers: Floats = np.asarray(np.from_dlpack(pc.cast(column.values, pa.float64())))
     edges = _edges(float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf)))
     counts, _ = np.histogram(numbers, bins=edges, weights=column.counts)
     labels = tuple(f"{_short_number(low)} to {_short_number(high)}" for low, high in pairwise(edges.tolist()))
-    return Distribution(labels=labels, counts=tuple(int(count) for count in counts))
+    return DistributionOfValues(labels=labels, counts=tuple(int(count) for count in counts))
 
 
 def _edges(least: float, most: float) -> Floats:
@@ -309,7 +332,7 @@ def _short_number(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.6g}"
 
 
-def _years(column: CodedColumn) -> Distribution:
+def _years(column: CodedColumn) -> DistributionOfValues:
     """Equal runs of years; dates whose year has two digits come last."""
     found = pc.struct_field(pc.extract_regex(column.values, YEAR), "year").to_pylist()
     by_year: dict[int, int] = {}
@@ -325,4 +348,4 @@ def _years(column: CodedColumn) -> Distribution:
         counts.append(sum(n for year, n in by_year.items() if start <= year <= end))
     if other:
         labels, counts = [*labels, "other dates"], [*counts, other]
-    return Distribution(labels=tuple(labels), counts=tuple(counts))
+    return DistributionOfValues(labels=tuple(labels), counts=tuple(counts))

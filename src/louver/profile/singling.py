@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from louver._arrays import Ints
 from louver._mixing import GOLDEN, mixed
 from louver.data.coded import CodedColumn
-from louver.profile.load import Problem
+from louver.profile.load import ProfileProblem
 from louver.run import Run
 
 __all__ = [
@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 MAX_EXAMINED = 600
-"""Sets of one size that are tried at most, those with most combinations of values first."""
+"""Maximum number of sets tried per size, those with most combinations of values first."""
 MAX_LISTED = 30
-"""Sets of one size that are listed at most, those that single out most first."""
+"""Maximum number of sets listed per size, those that single out most records first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class SinglingSet:
     ----------
     columns : tuple of str
     n_alone : int
-        Records whose combination of values nobody else has.
+        Number of records whose combination of values occurs nowhere else.
     share : float
         The same as a share of all records.
     """
@@ -59,19 +59,19 @@ class SinglingSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglingSets:
-    """What was found, smallest sets first and most revealing first among those of one size.
+    """What was found, smallest sets first, and within one size the most revealing first.
 
     Attributes
     ----------
     sets : tuple of SinglingSet
     n_found : int
-        Sets that were found, those that are not listed too.
+        Number of sets found, including those not listed.
     n_examined : int
-        Sets that were tried.
+        Number of sets tried.
     is_complete : bool
         Whether all sets that could reach the share were tried.
     alone : tuple of int
-        Records alone with their value of each column.
+        Number of records with a unique value in each column.
     """
 
     sets: tuple[SinglingSet, ...]
@@ -81,16 +81,16 @@ class SinglingSets:
     alone: tuple[int, ...]
 
 
-def find_singling_sets(problem: Problem, largest: int, share: float, run: Run) -> SinglingSets:
-    """Minimal sets of up to `largest` columns with at least `share` of the records alone.
+def find_singling_sets(problem: ProfileProblem, largest: int, share: float, run: Run) -> SinglingSets:
+    """Minimal sets of up to `largest` columns in which at least `share` of the records are unique.
 
     Notes
     -----
-    A set has at most as many records alone as its columns have combinations of values; sets with too few are not tried.
+    A set has at most as many unique records as its columns have combinations of values; sets with too few are not tried.
     Large tables are tried on a sample of combinations (see `hashing`), and what is listed is counted on all records.
     **Cost**: for each set tried one pass over the records and a sort of the sample.
     """
-    search = _Search(problem, share, run)
+    search = _SubsetSearch(problem, share, run)
     for size in range(1, largest + 1):
         search.look_at(size)
     return SinglingSets(
@@ -102,8 +102,8 @@ def find_singling_sets(problem: Problem, largest: int, share: float, run: Run) -
     )
 
 
-class _Search:
-    def __init__(self, problem: Problem, share: float, run: Run) -> None:
+class _SubsetSearch:
+    def __init__(self, problem: ProfileProblem, share: float, run: Run) -> None:
         self._problem, self._run = problem, run
         self._hash = RecordHash(problem)
         self._units = problem.units()
@@ -132,7 +132,7 @@ class _Search:
         self._count(sorted(hits, key=lambda one: (-hits[one], one))[:MAX_LISTED])
 
     def _candidates(self, size: int) -> list[tuple[int, ...]]:
-        """Sets above no minimal one that have enough combinations of values, most first."""
+        """Sets that contain no minimal set and have enough combinations of values, in descending order."""
         settled = {i for one in self._minimal if len(one) == 1 for i in one}
         open_columns = [
             i
@@ -148,7 +148,7 @@ class _Search:
         return sorted((one for one in sets if sets[one] >= least), key=lambda one: (-sets[one], one))
 
     def _most_combinations(self, one: tuple[int, ...]) -> float:
-        """Bound on the combinations of values, from the parts that were counted."""
+        """Bound on the combinations of values, from the subsets already counted."""
         if len(one) == 1:
             return self._combinations[one]
         parts = (
@@ -161,7 +161,7 @@ class _Search:
         return min(product, *parts)
 
     def _about_alone(self, one: tuple[int, ...]) -> int:
-        """Records alone in a set, by a sample of a large table."""
+        """Unique records in a set; for a large table, based on a sample."""
         self.n_examined += 1
         if len(one) == 1:
             return self.alone(one[0])
@@ -171,19 +171,19 @@ class _Search:
         return alone * every
 
     def alone(self, column: int) -> int:
-        """Records alone with their value of one column."""
+        """Records with a unique value in one column."""
         if self._units is None or column == self._problem.unit:
             return self._problem.columns[column].n_alone
         return distinct_and_alone(self._hash.of(column), self._units)[1]
 
     def _count(self, listed: list[tuple[int, ...]]) -> None:
-        """Count the sets that are listed on all records; what the sample found too high drops out."""
+        """Count the listed sets on all records; those that the sample overestimated drop out."""
         counted = []
         for one in listed:
             self._run.check()
             counted.append(self._counted(one))
-        counted.sort(key=lambda told: -told.n_alone)
-        self.found += [told for told in counted if told.n_alone >= self._least]
+        counted.sort(key=lambda one: -one.n_alone)
+        self.found += [one for one in counted if one.n_alone >= self._least]
 
     def _counted(self, one: tuple[int, ...]) -> SinglingSet:
         columns = self._problem.columns
@@ -204,14 +204,14 @@ SAMPLE = 2**16
 
 
 class RecordHash:
-    """Sums of a random number for every value of every column."""
+    """Sums of random numbers, one for every value of every column."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProfileProblem) -> None:
         self._columns = problem.columns
         self._kept: dict[int, Numbers] = {}
 
     def of(self, *columns: int) -> Numbers:
-        """One number a record, for the columns at these positions."""
+        """One number per record, for the columns at these positions."""
         total = self._of_one(columns[0])
         for column in columns[1:]:
             total = total + self._of_one(column)
@@ -224,13 +224,13 @@ class RecordHash:
 
 
 def _mixed(column: CodedColumn, seed: int) -> Numbers:
-    """A well spread number for each (column, code)."""
+    """A well-mixed number for each (column, code)."""
     pairs = np.arange(column.n_values + 1, dtype=np.uint64) + np.uint64((seed + 1) << 32)
     return mixed(pairs * np.uint64(GOLDEN))[column.codes]
 
 
 def sampled(numbers: Numbers, units: Ints | None = None) -> tuple[Numbers, Ints | None, int]:
-    """About 100,000 records with their units, and one in how many they are; all of a table that is not much larger."""
+    """About 100,000 records with their units, and the sampling interval (1 in n); all records if the table is not much larger."""
     if len(numbers) <= SAMPLED_FROM:
         return numbers, units, 1
     every = 1 << ((len(numbers) // SAMPLE).bit_length() - 1)
@@ -239,7 +239,7 @@ def sampled(numbers: Numbers, units: Ints | None = None) -> tuple[Numbers, Ints 
 
 
 def distinct_and_alone(numbers: Numbers, units: Ints | None = None) -> tuple[int, int]:
-    """How many different numbers there are, and how many records have one that nobody else has, outside of their unit."""
+    """How many distinct numbers there are, and how many records have one that occurs nowhere outside their unit."""
     if not len(numbers):
         return 0, 0
     if units is None:

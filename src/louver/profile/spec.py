@@ -1,7 +1,7 @@
-"""A spec to start from: roles and kinds of the columns, and nothing else from the data.
+"""A starter spec: roles and kinds of the columns, and nothing else from the data.
 
-No label, no count, no domain: what spending verbs need to know must be public, so a placeholder stands there that they
-refuse. Only the owner can read the file.
+No label, no count, no domain: what budget-spending verbs need must be public, so the spec holds placeholders that they
+reject. Only the owner can read the file.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _source_section(data: object, source: SourceOptions, folder: Path) -> str:
 
 
 def _attribute_section(column: ColumnProfile) -> str:
-    """Kind and role; an order needs labels, which only a person may list."""
+    """Kind and role; an ordering needs labels, which only a person can list."""
     lines = [f"[attributes.{toml_text(column.name)}]  # role: {column.role}"]
     lines.append(f"kind = {toml_text(KINDS.get(column.kind, 'category'))}  # guessed: {column.kind}")
     if column.kind is ColumnKind.ORDERED_CODE:

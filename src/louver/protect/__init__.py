@@ -27,19 +27,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
+from louver.protect.cellkey import average, count_with_keys, noise_table_of, smallest_safe
+from louver.protect.keybounds import bounds_of
 from louver.protect.load import load
 from louver.protect.options import ProtectOptions
-from louver.protect.release import publish
+from louver.protect.release import publish, publish_noisy
 from louver.protect.result import (
+    CellKeyFigures,
     HiddenCell,
     ProtectedTable,
     ProtectedTables,
     ProtectSummary,
     RoundingFigures,
+    noisy_result,
     result_of,
 )
 from louver.protect.solve import solve
+from louver.protect.together import (
+    audit_noisy,
+    audit_together,
+    check_same_keys,
+    check_same_noise,
+    earlier_tables,
+    mark_of,
+    memory_of,
+)
 from louver.protect.verdict import Question, question_of
+from louver.release import told
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
@@ -47,10 +61,14 @@ from louver.schema.spec import Schema
 
 if TYPE_CHECKING:
     from louver.data.read import ArrowStream
+    from louver.protect.load import Loaded
+    from louver.protect.solve import Solved
+    from louver.release.memory import Memory
 
     Data = str | Path | ArrowStream
 
 __all__ = [
+    "CellKeyFigures",
     "HiddenCell",
     "ProtectOptions",
     "ProtectSummary",
@@ -84,6 +102,9 @@ def protect(
     status: Sequence[Mapping[str, Any]] = (),
     method: str = "hide",
     base: int | None = None,
+    variance: float | None = None,
+    max_noise: int | None = None,
+    noise_table: str | Path | None = None,
     minimise: str = "number",
     holding: str | None = None,
     sampling_weight: str | None = None,
@@ -91,6 +112,9 @@ def protect(
     attackers: str = "contributors",
     steps: int = 200,
     seconds: float | None = None,
+    registry: str | Path | None = None,
+    person: str | None = None,
+    new_population: bool = False,
     out: str | Path | None = None,
     run: Run | None = None,
 ) -> ProtectedTables:
@@ -136,14 +160,38 @@ def protect(
     request = requested(spec, ProtectOptions)
     if out is not None:
         check_out(Path(out))
-    return request.run.attend(_protected, request, None if out is None else Path(out))
+    folder = None if out is None else Path(out)
+    return (_with_noise if request.options.method == "cellkey" else _protected)(request, folder)
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
+    """Hide or round; what is written is written here, and not in a thread that is left to itself when the run is cancelled."""
+    options, run = request.options, request.run
+    memory = None if options.registry is None else memory_of(request, is_publishing=out is not None)
+    loaded, solved, found = run.attend(_searched, request, memory)
+    log = None
+    if memory is not None and found.is_protected:
+        refusal, content = audit_together(request, loaded, solved, memory)
+        found = replace(found, refusal=refusal)
+
+        def log(tables: Sequence[told.Plain]) -> str:
+            return memory.append({**content, "protected": list(tables)})
+
+    if out is None or not found.is_publishable:
+        return found
+    publish(out, options, loaded, solved, run, log)
+    return replace(found, published=str(out))
+
+
+def _searched(
+    request: Request[ProtectOptions], memory: Memory | None
+) -> tuple[Loaded, Solved, ProtectedTables]:
+    """The tables, a pattern or rounded numbers, and what they amount to."""
     started = time.perf_counter()
     options, run = request.options, request.run
     folder = Path() if request.spec is None else request.spec.parent
-    loaded = load(options, request.data, request.source.opening(), folder, run)
+    before = () if memory is None else earlier_tables(memory)
+    loaded = load(options, request.data, request.source.opening(), folder, run, before)
     solved = solve(options, loaded, run)
     question = question_of(
         loaded,
@@ -152,11 +200,56 @@ def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedT
         known_percent=options.known_percent,
         asks_contributors=options.attackers == "contributors",
         waived=len(solved.judged.waived),
+        earlier=None if memory is None else len(memory.entries),
+        apart=None if memory is None else memory.remark,
     )
-    found = result_of(options, loaded, solved, question, time.perf_counter() - started)
-    if out is None or not found.is_protected:
+    return loaded, solved, result_of(options, loaded, solved, question, time.perf_counter() - started)
+
+
+def _with_noise(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
+    """Count with keys, and publish if nothing small can be averaged out or follows from bounds and sums."""
+    started, options = time.perf_counter(), request.options
+    folder = Path() if request.spec is None else request.spec.parent
+    noise, limit = noise_table_of(options, folder), smallest_safe(options)
+    memory = memory_of(request, is_publishing=out is not None)
+    check_same_noise(memory, noise)
+    again = [one for one in earlier_tables(memory) if one.table["method"] == options.method]
+    tables, before = count_with_keys(request, folder, memory.register.key, noise, again)
+    mark = mark_of(memory, tables)
+    check_same_keys(memory, mark)
+    averaging = request.run.attend(average, [*tables, *before], noise)
+    told = bounds_of([*tables, *before], noise, request.run).told(limit)
+    question = Question(
+        primary=int((averaging.counts < limit).sum()),
+        attackers=0,
+        known_percent=None,
+        unknown_pairs=0,
+        asks_contributors=False,
+        dependent=(),
+        is_circle=False,
+        waived=0,
+        earlier=len(memory.entries),
+        apart=memory.remark,
+        is_noisy=True,
+    )
+    found = noisy_result(
+        tables, before, averaging, told, noise, limit, question, time.perf_counter() - started
+    )
+    if not found.is_protected:
         return found
-    publish(out, options, loaded, solved, run)
+    refusal, content = audit_noisy(request, tables, noise.most, memory, small=limit)
+    found = replace(found, refusal=refusal)
+    if out is None or refusal is not None:
+        return found
+    publish_noisy(
+        out,
+        options,
+        tables,
+        noise,
+        mark,
+        request.run,
+        lambda kept: memory.append({**content, "protected": list(kept)}),
+    )
     return replace(found, published=str(out))
 
 

@@ -1,7 +1,7 @@
-"""What readers of changed numbers learn: for every demand a table that agrees with all that they know, where there is one.
+"""What readers learn from changed numbers: for every demand, a table consistent with all that they know, if there is one.
 
-Rounded numbers, and numbers with noise of a known size, leave every true number an interval; the true numbers add up. One linear program
-asks for many cells at once, and the rest are asked about one by one.
+Rounded numbers, and numbers with noise of known size, confine every true number to an interval; the true numbers add up. A linear program
+covers many cells at once, and the rest are handled one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["find_witnesses"]
 
 
 def find_witnesses(problem: Problem, run: Run) -> tuple[Witness | None, ...]:
-    """A witness for every demand that is met with every cell open."""
+    """A witness for every demand that is met when every cell may change."""
     found: list[Witness | None] = [None] * len(problem.demands)
     outsider = Outsider(problem, run)
     _together(problem, outsider, found, run)
@@ -32,7 +32,7 @@ def find_witnesses(problem: Problem, run: Run) -> tuple[Witness | None, ...]:
 
 
 def _together(problem: Problem, outsider: Outsider, found: list[Witness | None], run: Run) -> None:
-    """Move many cells at once, as far as each needs; what one table shows for several demands need not be asked again."""
+    """Move many cells at once, as far as each needs; demands that one table meets together need not be checked again."""
     if not problem.demands:
         return
     scale = float(np.median([demand.need for demand in problem.demands]))

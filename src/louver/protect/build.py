@@ -1,17 +1,19 @@
 """From cells and rules to the problem: what every attacker knows, and what must stay open to each.
 
 The outsider sees the shown numbers and knows every sum. Of a hidden number the outsider knows that it is not negative (that it is at
-least 1, for a count: empty cells are shown), or with `known_percent` that it lies so near to its value. A contributor knows the same, and
+least 1, for a count: empty cells are shown), or with `known_percent` that it lies so close to its value. A contributor knows the same, and
 also the own part of every number, which is therefore not less than that part, and every number to which nobody else contributes.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from louver._arrays import Ints
+from louver.protect.hide import is_large
 from louver.protect.load import Contributor, Loaded
 from louver.protect.options import ProtectOptions
 from louver.protect.problem import UNBOUNDED, Attacker, Demand, Problem
@@ -25,7 +27,7 @@ def build_problem(
 ) -> Problem:
     """The problem of hiding cells of these tables.
 
-    With `published`, the least and the most that each number can be for whoever reads a changed one, nothing is hidden: every number is
+    With `published`, the range of each number for a reader of the changed one, nothing is hidden: every number is
     open between these.
     """
     cells = loaded.cells
@@ -47,21 +49,31 @@ def build_problem(
         for number, primary in sorted(judged.primary.items())
         for demand in _demands(number, primary.up, primary.down, 0)
     ]
+    asked: list[Contributor] = []
     if options.attackers == "contributors":
         for contributor in loaded.contributors:
             attacker = _contributor(contributor, down, up, values)
-            if not (must | may)[attacker.cells].any():
-                continue
-            attackers.append(attacker)
-            for number, primary in sorted(judged.primary.items()):
-                if (
-                    number in contributor.alone
-                    or cells[number].measured != cells[next(iter(contributor.own))].measured
-                ):
-                    continue
-                others = int(values[number]) - contributor.own.get(number, 0)
-                below = primary.down if cells[number].is_negative else min(primary.down, others)
-                demands += _demands(number, primary.up, below, len(attackers) - 1)
+            if (must | may)[attacker.cells].any():
+                attackers.append(attacker)
+                asked.append(contributor)
+
+    def demand_of(attacker: int, demand: Demand) -> Demand | None:
+        """What must stay open to a contributor wherever something must stay open to the outsider."""
+        contributor = asked[attacker - 1]
+        cell = cells[demand.cell]
+        is_other = cell.measured != cells[next(iter(contributor.own))].measured
+        if is_other or demand.cell in contributor.alone:
+            return None
+        need = demand.need
+        if demand.sign < 0 and not cell.is_negative:
+            need = min(need, int(values[demand.cell]) - contributor.own.get(demand.cell, 0))
+        return replace(demand, need=need, attacker=attacker) if need > 0 else None
+
+    is_listed = published is not None or not is_large(len(cells))
+    if is_listed:
+        outsiders = tuple(demands)
+        both = ((number, demand) for number in range(1, len(attackers)) for demand in outsiders)
+        demands += [one for number, demand in both if (one := demand_of(number, demand)) is not None]
     return Problem(
         values=values,
         sums=loaded.sums,
@@ -72,6 +84,7 @@ def build_problem(
         up=up,
         attackers=tuple(attackers),
         demands=tuple(demands),
+        demand_of=None if is_listed or not asked else demand_of,
     )
 
 
@@ -81,7 +94,7 @@ def _demands(cell: int, up: int, down: int, attacker: int) -> list[Demand]:
 
 
 def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
-    """What hiding each cell costs; never nothing, or it would be hidden without need."""
+    """What hiding each cell costs; never zero, or a cell would be hidden without need."""
     found = []
     for number, cell in enumerate(loaded.cells):
         cost = 1.0
@@ -97,7 +110,7 @@ def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
 
 
 def _outsider(options: ProtectOptions, loaded: Loaded) -> tuple[Ints, Ints]:
-    """How far each hidden cell may lie below and above its value for somebody who reads the tables."""
+    """How far each hidden cell may lie below and above its value, to a reader of the tables."""
     down = np.full(len(loaded.cells), UNBOUNDED, dtype=np.int64)
     up = down.copy()
     for number, cell in enumerate(loaded.cells):
@@ -115,6 +128,6 @@ def _contributor(contributor: Contributor, down: Ints, up: Ints, values: Ints) -
     for place, number in enumerate(cells.tolist()):
         if number in contributor.alone:
             below[place] = above[place] = 0
-        elif below[place] < UNBOUNDED:  # of numbers that may be negative the own part bounds nothing
+        elif below[place] < UNBOUNDED:  # an attacker's own part does not bound numbers that may be negative
             below[place] = min(int(below[place]), max(0, int(values[number]) - contributor.own[number]))
     return Attacker(contributor.name, cells, below, above)

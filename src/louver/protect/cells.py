@@ -1,7 +1,7 @@
-"""Cells of linked tables: one number is one cell, whatever tables show it and whatever its codes are called.
+"""Cells of linked tables: one number is one cell, whichever tables show it and whatever its codes are called.
 
-A cell is what is measured and, for every attribute, the set of leaves that its code stands for; an attribute of which it takes
-everything does not count. Two codes with the same leaves are one, and so are the same totals of two tables.
+A cell is what is measured and, for every attribute, the set of leaves that its code stands for; an attribute that it takes as
+a whole does not count. Two codes with the same leaves are one, and so are the same totals of two tables.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Attribute:
     ----------
     name : str
     total : str
-        Code of everything.
+        Code of the total.
     trees : tuple of Tree
         Hierarchies over the same leaves.
     of : str
@@ -48,7 +48,7 @@ class Attribute:
     stands_for: Mapping[str, Leaves]
 
     def meaning(self, tree: Tree, code: str) -> Leaves:
-        """Leaves of the attribute it is `of` that a code stands for."""
+        """Leaves, in the attribute named by `of`, that a code stands for."""
         below = [self.stands_for[leaf] for leaf in tree.leaves[code]]
         return frozenset[str]().union(*below)
 
@@ -65,7 +65,7 @@ class Axis:
     meanings : tuple of frozenset
         What each code stands for.
     parts : tuple of (int, tuple of int)
-        Codes that are sums, and of which, by their places.
+        Codes that are sums, and the codes they add up, by position.
     """
 
     attribute: Attribute
@@ -115,7 +115,7 @@ class CellIndex:
         return len(self.keys)
 
     def meanings(self, axis: Axis) -> list[tuple[str, int] | None]:
-        """A number for what each code of an axis stands for; None for everything."""
+        """A number for what each code of an axis stands for; None for the total."""
         everything = axis.meanings[0]
         found: list[tuple[str, int] | None] = []
         for leaves in axis.meanings:
@@ -130,7 +130,7 @@ class CellIndex:
         return found
 
     def number(self, measured: str, meanings: Iterable[tuple[str, int] | None]) -> int:
-        """The number of a cell, a new one for a new cell."""
+        """The number of a cell; a new cell gets a new number."""
         key = measured, tuple(sorted(one for one in meanings if one is not None))
         found = self._number.setdefault(key, len(self.keys))
         if found == len(self.keys):
@@ -138,7 +138,7 @@ class CellIndex:
         return found
 
     def is_inside(self, inner: int, outer: int) -> bool:
-        """Whether whoever contributes to one cell contributes to another, as far as codes tell."""
+        """Whether contributing to one cell implies contributing to another, as far as the codes tell."""
         (measured, inside), (other, outside) = self.keys[inner], self.keys[outer]
         if measured != other:
             return False
@@ -149,7 +149,7 @@ class CellIndex:
         )
 
     def is_crossing(self, one: int, other: int) -> bool:
-        """Whether somebody could contribute to both cells, as far as codes tell."""
+        """Whether someone could contribute to both cells, as far as the codes tell."""
         (measured, inside), (also, outside) = self.keys[one], self.keys[other]
         own = dict(inside)
         return measured == also and all(
@@ -160,7 +160,7 @@ class CellIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A table: the cell at each combination of codes, -1 where it has none (nobody contributes, or it is not shown)."""
+    """A table: the cell at each combination of codes, -1 where it has none (no contributors, or not shown)."""
 
     name: str
     axes: tuple[Axis, ...]

@@ -1,7 +1,7 @@
-"""Proof that a pattern protects: for every demand a whole table that agrees with everything the attacker knows, checked in integers.
+"""Proof that a pattern protects: for every demand, an integer table that agrees with everything the attacker knows, checked exactly.
 
 The search works in floating point. Here each of its witnesses is rounded to whole units, mended where a sum is then off by a few units, and
-checked without any tolerance. A demand whose witness cannot be mended counts as not met.
+checked without any tolerance. A demand whose witness cannot be repaired counts as not met.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from louver.run import Run
 __all__ = ["Certificate", "certify"]
 
 MENDED = (4, 64, 4096)
-"""By how many units a mended witness may differ from the rounded one; small first."""
+"""By how many units a repaired witness may differ from the rounded one, smallest first."""
 
 NODES = 200
 
@@ -34,7 +34,7 @@ class Certificate:
     Attributes
     ----------
     changes : tuple
-        For every demand the cells that change and by how many units, in exact agreement with it; None where there is none.
+        For every demand the cells that change and by how many units, in exact agreement with it; None if there is none.
     """
 
     changes: tuple[tuple[Ints, Ints] | None, ...]
@@ -47,26 +47,108 @@ class Certificate:
 
 def certify(problem: Problem, hidden: Bools, witnesses: Sequence[Witness | None], run: Run) -> Certificate:
     """Check every witness in exact arithmetic."""
+    check = _Check(problem, hidden)
     changes: list[tuple[Ints, Ints] | None] = []
-    kept: dict[int, tuple[Ints, tuple[Ints, Ints]]] = {}
-    for demand, witness in zip(problem.demands, witnesses, strict=True):
+    kept: dict[int, tuple[Ints, Ints]] = {}
+    for place, (demand, witness) in enumerate(zip(problem.demands, witnesses, strict=True)):
         run.check()
+        if place % 1024 == 0:
+            run.report("checking every proof", place, len(witnesses))
         if witness is None:
             changes.append(None)
             continue
-        # What is kept was checked against the pattern, the sums and the outsider; the demand itself is left.
-        if id(witness) not in kept or problem.unfit(demand, kept[id(witness)][0]) is not None:
-            change = exact_witness(problem, demand, hidden, witness, run)
-            if change is None:
-                changes.append(None)
-                continue
-            kept[id(witness)] = change, _sparse(change)
-        changes.append(kept[id(witness)][1])
+        # What is kept was checked against the pattern, the sums and the outsider; only the demand itself remains.
+        change = kept.get(id(witness))
+        if change is None or not check.meets(demand, *change):
+            change = _rounded(witness)
+            if not (check.holds(*change) and check.meets(demand, *change)):
+                mended = exact_witness(problem, demand, hidden, witness, run)
+                if mended is None:
+                    changes.append(None)
+                    continue
+                change = np.flatnonzero(mended), mended[mended != 0]
+            kept[id(witness)] = change
+        changes.append(change)
+    if problem.demand_of is not None:
+        _ask_others(problem, changes)
     return Certificate(changes=tuple(changes))
 
 
+def _ask_others(problem: Problem, changes: list[tuple[Ints, Ints] | None]) -> None:
+    """Withdraw what is proved for the outsider where another attacker rules that change out and has no witness of their own."""
+    assert problem.demand_of is not None
+    known: dict[int, list[tuple[int, int, int]]] = {}
+    for number, attacker in enumerate(problem.attackers):
+        limits = zip(attacker.cells.tolist(), attacker.down.tolist(), attacker.up.tolist(), strict=True)
+        for cell, down, up in limits:
+            known.setdefault(cell, []).append((number, down, up))
+    proved = {
+        (demand.cell, demand.sign, demand.attacker): demand.need
+        for demand, change in zip(problem.demands, changes, strict=True)
+        if change is not None
+    }
+    for n, demand in enumerate(problem.demands):
+        change = changes[n]
+        if demand.attacker or change is None:
+            continue
+        against = {
+            number
+            for cell, by in zip(change[0].tolist(), change[1].tolist(), strict=True)
+            for number, down, up in known.get(cell, ())
+            if by > up or -by > down
+        }
+        for number in against:
+            asked = problem.demand_of(number, demand)
+            if asked is not None and proved.get((demand.cell, demand.sign, number), 0) < asked.need:
+                changes[n] = None
+
+
+class _Check:
+    """What `Problem.broken` checks, for changes of a few cells."""
+
+    def __init__(self, problem: Problem, hidden: Bools) -> None:
+        self._problem, self._hidden = problem, hidden
+        columns = problem.sums.tocsc()
+        self._start, self._row = columns.indptr, columns.indices
+        self._sign = columns.data.astype(np.int64)
+
+    def holds(self, cells: Ints, change: Ints) -> bool:
+        """Whether a change agrees with the shown cells, with all sums and with what the outsider knows."""
+        problem = self._problem
+        if not self._hidden[cells].all() or np.abs(change).max(initial=0) > LARGEST:
+            return False
+        if (change > problem.up[cells]).any() or (-change > problem.down[cells]).any():
+            return False
+        places = [np.arange(self._start[cell], self._start[cell + 1]) for cell in cells]
+        if not places:
+            return True
+        of_cell = np.repeat(np.arange(len(cells)), [len(one) for one in places])
+        at = np.concatenate(places)
+        rows, row_of = np.unique(self._row[at], return_inverse=True)
+        left = np.zeros(len(rows), dtype=np.int64)
+        np.add.at(left, row_of, self._sign[at] * change[of_cell])
+        return not left.any()
+
+    def meets(self, demand: Demand, cells: Ints, change: Ints) -> bool:
+        """Whether the cell of a demand moves far enough, and its attacker considers the change possible."""
+        attacker = self._problem.attackers[demand.attacker]
+        place = int(cells.searchsorted(demand.cell))
+        if place == len(cells) or cells[place] != demand.cell or demand.sign * change[place] < demand.need:
+            return False
+        _, own, known = np.intersect1d(cells, attacker.cells, assume_unique=True, return_indices=True)
+        return bool(
+            (change[own] <= attacker.up[known]).all() and (-change[own] <= attacker.down[known]).all()
+        )
+
+
+def _rounded(witness: Witness) -> tuple[Ints, Ints]:
+    """A witness in whole units, which need not agree with anything."""
+    change = np.rint(np.clip(witness.change, -LARGEST, LARGEST)).astype(np.int64)
+    return witness.cells[change != 0], change[change != 0]
+
+
 def exact_witness(problem: Problem, demand: Demand, hidden: Bools, witness: Witness, run: Run) -> Ints | None:
-    """A witness in whole units near one in floats; None where none is found."""
+    """A witness in whole units close to one in floats; None if none is found."""
     down, up = problem.room(demand.attacker)
     change = np.zeros(problem.n_cells, dtype=np.int64)
     change[witness.cells] = np.rint(np.clip(witness.change, -LARGEST, LARGEST)).astype(np.int64)
@@ -83,7 +165,7 @@ def exact_witness(problem: Problem, demand: Demand, hidden: Bools, witness: Witn
 def _mended(
     problem: Problem, demand: Demand, hidden: Bools, change: Ints, room: int, run: Run
 ) -> Ints | None:
-    """The nearest whole table in which all sums hold, at most `room` units away in each cell."""
+    """The nearest integer table in which all sums hold, at most `room` units away in each cell."""
     down, up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden)
     sums = csr_array(problem.sums[:, own]).astype(np.float64)
@@ -121,8 +203,3 @@ def _mended(
     mended = change.copy()
     mended[own] += step
     return mended if problem.broken(demand, hidden, mended) is None else None
-
-
-def _sparse(change: Ints) -> tuple[Ints, Ints]:
-    cells = np.flatnonzero(change)
-    return cells, change[cells]

@@ -1,10 +1,11 @@
-"""Which further cells to hide: a greedy start, then an exact search that says how far from the best the pattern is.
+"""Which further cells to hide: a greedy start, then an exact search that bounds how far the pattern is from the best.
 
-1. **Greedy.** Demands in order of size. Where one is not met, the cheapest change through shown cells is looked for and its cells are
-   hidden; then every further cell is shown again that no demand needs, dearest first.
+1. **Greedy.** Demands in order of size. Where one is not met, the cheapest change through shown cells is sought and its cells are
+   hidden; then every further cell that no demand needs is shown again, the most expensive first.
 2. **Root.** A linear program over the shares y of hidden cells with the inequalities of all demands that are not met (`Outsider.cut`),
-   until none is violated much. Its value is a bound; the greedy start is repeated with cells cheap that it hides.
-3. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
+   until none is violated much. Its value is a bound; the greedy start is repeated with the cells that it hides made cheap.
+3. **Local changes.** Further cells are exchanged for others that cost no more (`louver.protect.local`).
+4. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
    inequalities.
 
 Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` looks at the clock.
@@ -15,30 +16,40 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from louver._arrays import Bools, Floats
 from louver.optim.program import Program
 from louver.optim.status import Status
+from louver.protect.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
 from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
 from louver.protect.problem import Demand, Problem
 from louver.run import Run
 
-__all__ = ["Hiding", "hide"]
+__all__ = ["Hiding", "hide", "is_large"]
 
 VIOLATED = 1e-3
 """How much an inequality must be violated to be added."""
 
 STALLED_ROUNDS, STALLED = 6, 1e-3
-"""The root ends where the bound grew by less than this share in so many rounds."""
+"""The root ends once the bound has grown by less than this share in this many rounds."""
 
 FIRST_NODES = 200
 """Nodes of the first integer program; each later one may have twice as many until it ends by itself."""
 
 WHOLE = 1e-6
+
+LARGE = 3_000
+"""Number of cells beyond which patterns are made by local changes."""
+
+PASSES, POLISHED = 3, 3
+"""Greatest number of rounds of local changes in large tables, and in others after the root."""
+
+WIDE = 0.04
+"""Gap after the root above which local changes are worth their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,11 +63,13 @@ class Hiding:
     witnesses : tuple of Witness or None
         A change for every demand; None where the pattern does not meet it.
     cost, bound : float
-        Of the pattern, and what every pattern costs at least that meets the demands which can be met.
+        Cost of the pattern, and a lower bound on that of any pattern meeting all demands that can be met.
     is_optimal : bool
         Whether no pattern is cheaper.
     rounds : int
         Rounds of the search.
+    demands : tuple of Demand
+        The demands of `witnesses`: all those of the problem, and others that had to be added for large tables.
     """
 
     hidden: Bools
@@ -65,10 +78,11 @@ class Hiding:
     bound: float
     is_optimal: bool
     rounds: int
+    demands: tuple[Demand, ...] = ()
 
     @property
     def gap(self) -> float:
-        """Share of the cost that a better pattern could save at most."""
+        """Largest share of the cost that a better pattern could save."""
         return 0.0 if self.is_optimal or not self.cost else max(0.0, 1 - self.bound / self.cost)
 
 
@@ -80,15 +94,55 @@ def hide(problem: Problem, run: Run, *, steps: int, seconds: float | None = None
     steps : int
         Rounds of the search; with 0 it ends with the greedy pattern.
     seconds : float, optional
-        End after about so long.
+        End after about this long.
+
+    Notes
+    -----
+    Beyond `LARGE` cells the pattern is made by local changes (`louver.protect.local`), and its bound is that of single sums.
     """
+    if is_large(problem.n_cells):
+        return _hide_large(problem, run, steps, seconds)
     search = _Search(problem, run, steps, seconds)
     search.start()
     if search.is_open():
         search.root()
+    if search.is_open() and search.bound < (1 - WIDE) * search.best_cost:
+        search.polish()
     while search.is_open():
         search.improve()
     return search.found()
+
+
+def is_large(n_cells: int) -> bool:
+    """Whether patterns for this many cells are made by local changes."""
+    return n_cells > LARGE
+
+
+def _hide_large(problem: Problem, run: Run, steps: int, seconds: float | None) -> Hiding:
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    search = LocalSearch(problem, run, deadline)
+    search.grow()
+    rounds = 0
+    while rounds < min(steps, PASSES) and not search.is_late():
+        rounds += 1
+        n_shown = search.show_again()
+        if not n_shown and (rounds == steps or not search.exchange()):
+            break
+    met = [search.demands[n] for n in sorted(search.chosen)]
+    bound = relaxed_bound(problem, met, run, deadline) if rounds else 0.0
+    if (problem.cost == np.rint(problem.cost)).all():
+        bound = math.ceil(bound - WHOLE * max(1.0, bound))
+    cost = problem.spent(search.hidden)
+    demands, witnesses = search.answers()
+    return Hiding(
+        hidden=search.hidden,
+        witnesses=witnesses,
+        cost=cost,
+        bound=min(bound, cost),
+        is_optimal=bound >= cost,
+        rounds=rounds,
+        demands=demands,
+    )
 
 
 class _Search:
@@ -107,6 +161,9 @@ class _Search:
         self.is_proved = False
         self.cuts: list[Cut] = []
         self.stacked = csr_array((0, problem.n_cells))
+        self.sums = Sums(problem)
+        self.lone = csr_array((0, problem.n_cells))
+        self.lone_seen: set[tuple[int, int]] = set()
         self.seen: set[tuple[bytes, bytes]] = set()
         self.nodes = FIRST_NODES
         self.active: list[int] = []
@@ -118,6 +175,10 @@ class _Search:
         self.master = Program(empty, np.zeros(0), np.zeros(0), self.lower, self.upper, run=run)
         self.master.set_cost(problem.cost)
 
+    @property
+    def best_cost(self) -> float:
+        return math.inf if self.best is None else self.best[0]
+
     # Patterns ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -127,14 +188,18 @@ class _Search:
         kept = [n for n in range(len(self.demands)) if n in witnesses]
         self.demands = [self.demands[n] for n in kept]
         self.order = [self.order[n] for n in kept]
-        # Contributors mostly take the outsider's witness for possible: those who do not are looked after as they turn up.
+        # Contributors mostly consider the outsider's witness possible: those who do not are handled as they turn up.
         self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
-        # Who took one witness for possible with everything hidden is asked about together from now on.
+        # Those who considered one witness possible with everything hidden are asked about together from now on.
         self._regroup([(d.cell, d.sign, id(witnesses[n])) for n, d in zip(kept, self.demands, strict=True)])
+        rows, lower = balancing_rows(self.problem, self.sums, self.demands)
+        self.cuts = _cuts_of(rows)
+        self.seen |= {(cut.cells.tobytes(), cut.share.tobytes()) for cut in self.cuts}
+        self.master.add_rows(rows, lower)
         self.take(*self.grown(self.problem.must_hide.copy(), self.problem.cost))
 
     def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
-        """Witnesses of the demands that a pattern meets; with `stop`, up to the first that it does not."""
+        """Witnesses of the demands that a pattern meets; with `stop`, up to the first demand that it does not meet."""
         found: dict[int, Witness] = {}
         pool = _Pool(self.outsider)
         openness = hidden.astype(np.float64)
@@ -154,7 +219,7 @@ class _Search:
         return found
 
     def _for_all(self, n: int, pool: _Pool, openness: Floats) -> Witness | None:
-        """One witness for all demands of a group, looked for once."""
+        """One witness for all demands of a group, sought once."""
         group = self.group_of[n]
         if len(self.groups[group]) == 1:
             return None
@@ -197,14 +262,14 @@ class _Search:
         self.active = sorted({*self.active, *some})
 
     def _any_way(self, demand: Demand) -> Witness:
-        """A witness with everything hidden, which `start` has seen to exist."""
+        """A witness with everything hidden, which `start` has found to exist."""
         every = (self.problem.must_hide | self.problem.may_hide).astype(np.float64)
         witness = self.outsider.reach(demand, every).witness
         assert witness is not None
         return witness
 
     def pruned(self, hidden: Bools, witnesses: dict[int, Witness]) -> tuple[Bools, dict[int, Witness]]:
-        """Show again what no demand needs, dearest first."""
+        """Show again what no demand needs, the most expensive first."""
         hidden, witnesses = hidden.copy(), dict(witnesses)
         used = np.zeros(self.problem.n_cells, dtype=np.int64)
         for witness in witnesses.values():
@@ -254,6 +319,8 @@ class _Search:
                 return
             self._raise_bound(found.bound)
             shares = np.clip(found.point, 0.0, 1.0)
+            if self._part_lone(shares):
+                continue
             hits = self._separate(waiting, shares)
             if not hits and len(waiting) < len(self.active):
                 waiting = list(self.active)
@@ -272,18 +339,40 @@ class _Search:
         if found.status is Status.OPTIMAL and self.is_open():
             self._near(np.clip(found.point, 0.0, 1.0))
 
+    def _part_lone(self, shares: Floats) -> bool:
+        """Add the inequalities of cells that are hidden to a larger share than all others of a sum; return whether there were any."""
+        rows, lower = lone_cells(self.problem, self.sums, shares, self.lone_seen)
+        self.lone = csr_array(vstack([self.lone, rows]))
+        self.master.add_rows(rows, lower)
+        return rows.shape[0] > 0
+
     def _near(self, shares: Floats) -> None:
-        """Patterns that follow the relaxation: hide what it hides wholly, and prefer what it hides in part."""
+        """Patterns that follow the relaxation: hide what it hides fully, and prefer what it hides in part."""
         price = self.problem.cost * (1.02 - shares)
         self.take(*self.grown(self.problem.must_hide, price))
 
+    def polish(self) -> None:
+        """Improve the best pattern by local changes."""
+        assert self.best is not None
+        problem = replace(self.problem, demands=tuple(self.demands))
+        local = LocalSearch(problem, self.run, self.deadline, self.best[1])
+        local.grow()
+        for _ in range(POLISHED):
+            local.show_again()
+            if local.is_late() or not local.exchange():
+                break
+        _, witnesses = local.answers()
+        met = {n: witness for n, witness in enumerate(witnesses) if witness is not None}
+        if len(met) == len(self.demands):
+            self.take(local.hidden.copy(), met)
+
     def improve(self) -> None:
-        """One integer program: a better bound, and a pattern or what it lacks."""
+        """One integer program: a better bound, and a pattern or the inequalities that it lacks."""
         assert self.best is not None
         self.rounds += 1
         problem = self.problem
-        rows = _rows(self.cuts, problem.n_cells)
-        ones = np.ones(len(self.cuts))
+        rows = csr_array(vstack([_rows(self.cuts, problem.n_cells), self.lone]))
+        ones = np.concatenate([np.ones(len(self.cuts)), np.zeros(self.lone.shape[0])])
         whole = Program(
             rows,
             ones,
@@ -310,7 +399,7 @@ class _Search:
         if missing:
             self._activate(missing)
             if not self._separate(missing, hidden.astype(np.float64)):
-                self.steps = self.rounds  # the solver cannot tell them apart: no more is learnt
+                self.steps = self.rounds  # the solver cannot tell them apart: nothing more can be learnt
             self.take(*self.grown(hidden, problem.cost))
             return
         self.take(hidden, witnesses)
@@ -318,7 +407,7 @@ class _Search:
             self.nodes *= 2
 
     def _separate(self, some: Iterable[int], shares: Floats) -> list[int]:
-        """Add an inequality for every demand that shares do not meet and that has one; those demands."""
+        """Add an inequality for every demand that shares do not meet and that has one; return those demands."""
         reached = []
         for n in some:
             self.run.check()
@@ -326,7 +415,7 @@ class _Search:
         return self._add(reached, shares)
 
     def _add(self, reached: Iterable[tuple[int, Floats | None]], shares: Floats) -> list[int]:
-        """Add the inequalities of demands that shares violate; those demands."""
+        """Add the inequalities of demands that shares violate; return those demands."""
         added, hits = [], []
         for n, duals in reached:
             if duals is None:
@@ -379,6 +468,7 @@ class _Search:
             bound=min(self.bound, cost),
             is_optimal=self.is_proved,
             rounds=self.rounds,
+            demands=self.problem.demands,
         )
 
 
@@ -387,7 +477,7 @@ TRIED = 10
 
 
 class _Pool:
-    """Witnesses of earlier demands under one pattern, or one that grows; some of them meet later demands."""
+    """Witnesses of earlier demands under one pattern, or a growing one; some of them meet later demands."""
 
     def __init__(self, outsider: Outsider) -> None:
         self._outsider = outsider
@@ -403,7 +493,7 @@ class _Pool:
             self._recent = [*self._recent[1 - RECENT :], entry]
 
     def serving(self, demand: Demand) -> Witness | None:
-        """A witness of the same cell, or a recent one, that meets a demand too."""
+        """A witness of the same cell, or a recent one, that also meets a demand."""
         own = self._own.get((demand.cell, demand.sign), ())
         candidates = own if own else self._recent[::-1]
         for witness, is_accepted in candidates:
@@ -417,7 +507,7 @@ RECENT = 8
 
 
 def _first(demand: Demand) -> tuple[int, int, int, int]:
-    """Large needs first; whoever attacks the same cell one after another, the outsider first."""
+    """Large needs first; attackers of the same cell one after another, the outsider first."""
     return -demand.need, demand.cell, demand.sign, demand.attacker
 
 
@@ -431,6 +521,14 @@ def _moves(witness: Witness, demand: Demand) -> bool:
     at = int(witness.cells.searchsorted(demand.cell))
     is_there = at < len(witness.cells) and int(witness.cells[at]) == demand.cell
     return is_there and bool(demand.sign * witness.change[at] >= demand.need * ENOUGH)
+
+
+def _cuts_of(rows: csr_array) -> list[Cut]:
+    ends = rows.indptr
+    return [
+        Cut(rows.indices[a:b].astype(np.int64), rows.data[a:b])
+        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]
 
 
 def _rows(cuts: Sequence[Cut], n_cells: int) -> csr_array:

@@ -1,6 +1,6 @@
-"""Trees of codes: which codes a total is the sum of.
+"""Trees of codes: which codes each total is the sum of.
 
-Two layouts are read. An `.hrc` file, as tau-ARGUS and rtauargus write it, has one code per line with an `@` in front for every level
+Two layouts are read. An `.hrc` file, as tau-ARGUS and rtauargus write it, has one code per line, preceded by an `@` for every level
 below the first; the total is not listed. A CSV file has the columns `code` and `parent`, or a column for each level from the most general
 to the most specific and a line for each code of the last level.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from louver.errors import InputError
 from louver.schema.validate import decode_text, read_bytes
 
-__all__ = ["Tree", "read_tree"]
+__all__ = ["Tree", "read_tree", "tree_of_digits"]
 
 MARK = "@"
 
@@ -29,11 +29,11 @@ class Tree:
     Attributes
     ----------
     total : str
-        The code of everything.
+        The code of the grand total.
     parts : mapping of str to tuple of str
         Code -> the codes that it is the sum of; codes without parts are leaves.
     source : str
-        What messages call it.
+        Its name in messages.
 
     Examples
     --------
@@ -76,12 +76,31 @@ class Tree:
         return cls(total, {total: tuple(codes)})
 
 
-def read_tree(path: Path, total: str) -> Tree:
+def tree_of_digits(total: str, codes: Sequence[str], levels: Sequence[int]) -> Tree:
+    """Codes whose first characters are the code above: `levels` says how many each level adds.
+
+    Examples
+    --------
+    >>> tree_of_digits("Total", ["111", "112", "120"], (1, 1, 1)).parts
+    {'Total': ('1',), '1': ('11', '12'), '11': ('111', '112'), '12': ('120',)}
+    """
+    ends = [sum(levels[: place + 1]) for place in range(len(levels))]
+    parts: dict[str, dict[str, None]] = {}
+    for code in codes:
+        chain = [total, *(code[:end] for end in ends if end < len(code)), code]
+        for above, below in pairwise(chain):
+            parts.setdefault(above, {})[below] = None
+    return Tree(total, {code: tuple(below) for code, below in parts.items()}, "the hierarchy by digits")
+
+
+def read_tree(path: Path, total: str, mark: str = MARK) -> Tree:
     """Read an `.hrc` or a CSV file."""
     name = path.name
     text = decode_text(read_bytes(path), name)
     pairs = list(
-        _from_marks(text, total, name) if name.lower().endswith(".hrc") else _from_csv(text, total, name)
+        _from_marks(text, total, name, mark)
+        if name.lower().endswith(".hrc")
+        else _from_csv(text, total, name)
     )
     if not pairs:
         raise InputError(f"{name} has no codes; give at least one.", file=name)
@@ -119,7 +138,7 @@ def read_tree(path: Path, total: str) -> Tree:
     return Tree(total, {code: tuple(listed) for code, listed in parts.items() if listed}, name)
 
 
-def _from_marks(text: str, total: str, name: str) -> Iterator[tuple[int, str, str]]:
+def _from_marks(text: str, total: str, name: str, mark: str) -> Iterator[tuple[int, str, str]]:
     """Line, code and parent of every line of an `.hrc` file."""
     above = [total]
     seen: set[str] = set()
@@ -127,8 +146,8 @@ def _from_marks(text: str, total: str, name: str) -> Iterator[tuple[int, str, st
         entry = raw.strip()
         if not entry:
             continue
-        code = entry.lstrip(MARK).strip()
-        level = len(entry) - len(entry.lstrip(MARK))
+        code = entry.lstrip(mark).strip()
+        level = len(entry) - len(entry.lstrip(mark))
         if not code:
             raise InputError(f"{name}: line {line} has no code after its marks; add it.", file=name, row=line)
         if level >= len(above):

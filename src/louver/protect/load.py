@@ -1,4 +1,4 @@
-"""From files or records to cells: numbers in whole units, who contributes to them, and which are tied together by sums."""
+"""From files or records to cells: numbers in whole units, who contributes to them, and which cells are tied together by sums."""
 
 from __future__ import annotations
 
@@ -18,18 +18,29 @@ from louver.data.read import Source, open_source
 from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.protect.cells import Attribute, Axis, CellIndex, Grid, axis_of, check_size, sums_of
-from louver.protect.hierarchy import Tree, read_tree
+from louver.protect.hierarchy import Tree, read_tree, tree_of_digits
 from louver.protect.options import MAX_DECIMALS, ProtectOptions, TableOptions
 from louver.protect.problem import LARGEST
 from louver.run import Run
+from louver.schema.validate import decode_text, read_bytes
 
-__all__ = ["Cell", "Contributor", "Line", "Loaded", "LoadedTable", "load"]
+__all__ = [
+    "Cell",
+    "Contributor",
+    "Earlier",
+    "Line",
+    "Loaded",
+    "LoadedTable",
+    "attributes_of",
+    "axes_of",
+    "load",
+]
 
 NOISE = 1e-14
-"""Share of a number by which its text may miss a decimal: programs that add floats print 0.30000000000000004."""
+"""Relative error that the text of a decimal may have: programs that add floats print 0.30000000000000004."""
 
 TELLING = 100_000
-"""Units from which on two crossing cells with one contributor each and the same number are taken to have the same contributor."""
+"""Number of units from which two crossing cells with one contributor each and the same number are taken to have the same contributor."""
 
 LETTERS = {
     "": None,
@@ -59,13 +70,15 @@ class Cell:
     is_count, is_negative : bool
         Whether it counts contributors; whether what it measures may be negative.
     is_shown : bool
-        Whether some table has it; others are sums that follow from those.
+        Whether some table shows it; the others are sums that follow from those shown.
     frequency : int or None
-        Contributors; None where nobody said.
+        Number of contributors; None where it is not stated.
     largest : tuple of Fraction-like floats
         Largest contributions in units, largest first.
     place : str
-        Where it stands, for messages.
+        Where it is, for messages.
+    is_published_before : bool
+        Whether an earlier release shows it, so that it can no longer be hidden.
     """
 
     value: int
@@ -79,11 +92,12 @@ class Cell:
     place: str = ""
     cost: float | None = None
     set_by_file: str | None = None
+    is_published_before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Contributor:
-    """Somebody whose own part is known: units by cell, and the cells to which nobody else contributes."""
+    """A contributor whose own share is known: units by cell, and the cells to which nobody else contributes."""
 
     name: str
     own: Mapping[int, int]
@@ -115,18 +129,21 @@ class Loaded:
     ----------
     cells : tuple of Cell
     tables : tuple of LoadedTable
+    earlier : tuple of LoadedTable
+        Tables of earlier releases with the same numbers.
     sums : csr_array
     contributors : tuple of Contributor
         Those whose knowledge matters: alone in a cell, or one of two.
     unknown_pairs : int
-        Cells with two contributors of whom nobody said what each contributes.
+        Cells with two contributors whose individual contributions are not stated.
     dependent : tuple of (str, str)
-        Attributes of different tables of which the records show that the first determines the second.
+        Pairs of attributes of different tables where the records show that the first determines the second.
     has_records : bool
     """
 
     cells: tuple[Cell, ...]
     tables: tuple[LoadedTable, ...]
+    earlier: tuple[LoadedTable, ...] = ()
     sums: csr_array
     contributors: tuple[Contributor, ...]
     unknown_pairs: int
@@ -135,8 +152,15 @@ class Loaded:
     index: CellIndex = field(repr=False)
 
 
-def load(options: ProtectOptions, data: Any, opening: Mapping[str, Any], folder: Path, run: Run) -> Loaded:
-    """Read everything that the options name."""
+def load(
+    options: ProtectOptions,
+    data: Any,
+    opening: Mapping[str, Any],
+    folder: Path,
+    run: Run,
+    earlier: Sequence[Earlier] = (),
+) -> Loaded:
+    """Read everything that the options name, and the same numbers of tables that were published before."""
     if all(table.file is not None for table in options.tables):
         return _from_files(options, opening, folder, run)
     if data is None:
@@ -144,13 +168,13 @@ def load(options: ProtectOptions, data: Any, opening: Mapping[str, Any], folder:
             f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one of them.',
             option="tables",
         )
-    return _from_records(options, data, opening, folder, run)
+    return _from_records(options, data, opening, folder, run, earlier)
 
 
 # Codes ------------------------------------------------------------------------------------------------------------
 
 
-def _attributes(
+def attributes_of(
     options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path
 ) -> dict[str, Attribute]:
     """Every attribute of the tables with its hierarchies; `seen` are the codes that occur, totals left out."""
@@ -177,9 +201,11 @@ def _trees(
 ) -> tuple[Tree, ...]:
     codes = options.codes.get(name)
     total = "Total" if codes is None else codes.total
+    if codes is not None and codes.levels:
+        return (tree_of_digits(total, seen.get(name, ()), codes.levels),)
     if codes is None or not codes.hierarchy:
         return (Tree.flat(total, seen.get(name, ())),)
-    trees = tuple(read_tree(folder / file, total) for file in codes.hierarchy)
+    trees = tuple(read_tree(folder / file, total, codes.mark) for file in codes.hierarchy)
     for tree in trees[1:]:
         if tree.leaves[total] != trees[0].leaves[total]:
             raise InputError(
@@ -209,7 +235,7 @@ def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tre
     return Attribute(name=name, total=total, trees=own, of=base, stands_for=stands_for)
 
 
-def _axes(table: TableOptions, attributes: Mapping[str, Attribute]) -> tuple[Axis, ...]:
+def axes_of(table: TableOptions, attributes: Mapping[str, Attribute]) -> tuple[Axis, ...]:
     bases = [attributes[name].of for name in table.by]
     for place, base in enumerate(bases):
         if base in bases[:place]:
@@ -259,7 +285,7 @@ def _from_files(options: ProtectOptions, opening: Mapping[str, Any], folder: Pat
                 if label not in known and label != total:
                     known.add(label)
                     listed.append(label)
-    attributes = _attributes(options, seen, folder)
+    attributes = attributes_of(options, seen, folder)
     index = CellIndex()
     cells: dict[int, Cell] = {}
     decimals = _decimals(files)
@@ -284,14 +310,41 @@ def _read_file(table: TableOptions, opening: Mapping[str, Any], folder: Path, ru
     assert table.file is not None
     extra = (table.value, table.frequency, *table.largest, table.status, table.cost)
     columns = tuple(dict.fromkeys([*table.by, *(name for name in extra if name is not None)]))
+    if table.columns:
+        return _without_names(table, folder / table.file, columns)
     reading = {**opening, "table": None, "query": None, "where": None, "missing_code": None}
     with open_source(folder / table.file, **reading, run=run) as source:
         rows = read_text(source, columns)
         return _Read(options=table, file=source.name, rows=rows, columns=columns)
 
 
+def _without_names(table: TableOptions, path: Path, columns: tuple[str, ...]) -> _Read:
+    """A file whose columns are named by the options."""
+    assert table.separator is not None
+    for name in columns:
+        if name not in table.columns:
+            raise InputError(
+                f'table "{table.name}" has no column "{name}" among its columns.',
+                option="tables",
+                column=name,
+            )
+    text = decode_text(read_bytes(path), path.name)
+    places = [table.columns.index(name) for name in columns]
+    rows: list[Row] = []
+    for number, line in enumerate(filter(str.strip, text.splitlines()), start=1):
+        parts = [part.strip().strip('"').strip() or None for part in line.split(table.separator)]
+        if len(parts) != len(table.columns):
+            raise InputError(
+                f'table "{table.name}": row {number} of {path.name} has {len(parts)} fields, and columns names {len(table.columns)}.',
+                file=path.name,
+                row=number,
+            )
+        rows.append(tuple(parts[place] for place in places))
+    return _Read(options=table, file=path.name, rows=rows, columns=columns)
+
+
 def _decimals(files: Sequence[_Read]) -> dict[str, int]:
-    """Decimals of each variable: as told, or as few as its numbers need."""
+    """Decimals of each variable: as specified, or as few as its numbers need."""
     found: dict[str, int] = {}
     for file in files:
         table = file.options
@@ -322,7 +375,7 @@ def _decimals_of(text: str) -> int:
 
 
 def _units(text: str | None, decimals: int) -> int | None:
-    """A number in units; None where it is none or too large."""
+    """A number in units; None if it is not a number or too large."""
     if text is None:
         return None
     try:
@@ -342,7 +395,7 @@ def _file_table(
     decimals: Mapping[str, int],
 ) -> LoadedTable:
     table = file.options
-    axes = _axes(table, attributes)
+    axes = axes_of(table, attributes)
     grid = np.full([len(axis.codes) for axis in axes], -1, dtype=np.int64)
     meanings = [index.meanings(axis) for axis in axes]
     place_of = [axis.place_of for axis in axes]
@@ -373,7 +426,7 @@ def _file_table(
 
 
 def _keep(cells: dict[int, Cell], number: int, cell: Cell) -> None:
-    """Enter a cell, or compare it with what another place says about it."""
+    """Enter a cell, or compare it with what is stated elsewhere about it."""
     known = cells.setdefault(number, cell)
     if known is cell:
         return
@@ -473,7 +526,10 @@ def _letter(file: _Read, row: int, at: Mapping[str, str | None]) -> str | None:
     name = file.options.status
     if name is None:
         return None
-    letter = (at[name] or "").strip().lower()
+    letter = (at[name] or "").strip()
+    if letter in file.options.status_codes:
+        return file.options.status_codes[letter] or None
+    letter = letter.lower()
     if letter not in LETTERS:
         known = ", ".join(f'"{one}"' for one in LETTERS if one)
         raise file.error(row, f'has an unknown status in "{name}"; use {known} or leave it empty', name)
@@ -481,7 +537,7 @@ def _letter(file: _Read, row: int, at: Mapping[str, str | None]) -> str | None:
 
 
 def _fill(tables: Sequence[LoadedTable], index: CellIndex, cells: dict[int, Cell]) -> None:
-    """Enter totals that no table shows: what is below them adds up to them all the same, and every reader knows that."""
+    """Enter totals that no table shows: what is below them adds up to them nonetheless, and every reader knows that."""
     for table in tables:
         axes, grid = table.grid.axes, table.grid.cells
         meanings = [index.meanings(axis) for axis in axes]
@@ -524,11 +580,11 @@ def _checked_sums(grids: Sequence[Grid], cells: Sequence[Cell]) -> csr_array:
 
 
 def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple[Contributor, ...], int]:
-    """Contributors that a table without names tells of: whoever is alone in a cell, and either of two.
+    """Contributors revealed by a table without names: those alone in a cell, and each of two in a cell.
 
     A cell inside another, or around it, with the same part of one of at most two contributors has the same contributor. Two cells with
     the same part that only cross each other have the same one if the number has `TELLING` units or more; a smaller one may be the same by
-    chance, so both are asked about, the one who has the one cell and the one who has both. Of zeros only the first is.
+    chance, so both are asked about: one who has only the one cell and one who has both. For zeros only the first is.
     """
     parts: dict[tuple[str, int], dict[int, bool]] = {}
     unknown = 0
@@ -560,7 +616,7 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
 
 
 def _reached(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
-    """Cells of the same contributor: inside a cell or around it, and so on through cells with a single one."""
+    """Cells of the same contributor: inside a cell or around it, and so on through cells with a single contributor."""
     found, waiting = {number}, [number]
     while waiting:
         here = waiting.pop()
@@ -574,9 +630,16 @@ def _reached(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]
 
 
 def _from_records(
-    options: ProtectOptions, data: Any, opening: Mapping[str, Any], folder: Path, run: Run
+    options: ProtectOptions,
+    data: Any,
+    opening: Mapping[str, Any],
+    folder: Path,
+    run: Run,
+    earlier: Sequence[Earlier],
 ) -> Loaded:
-    names = tuple(dict.fromkeys(name for table in options.tables for name in table.by))
+    before = _same_numbers(options, earlier)
+    own_names = tuple(dict.fromkeys(name for table in options.tables for name in table.by))
+    names = tuple(dict.fromkeys((*own_names, *(name for one in before for name in one.table["by"]))))
     variables = tuple(dict.fromkeys(table.value for table in options.tables if table.value is not None))
     extra = [name for name in (options.holding, options.sampling_weight) if name is not None]
     with open_source(data, **opening, run=run) as source:
@@ -584,18 +647,24 @@ def _from_records(
         columns = dict(zip([*names, *variables, *extra], zip(*rows, strict=True), strict=True))
         labels = {name: _labels(source, name, columns[name]) for name in names}
         seen = {name: sorted(set(labels[name])) for name in names}
-        attributes = _attributes(options, seen, folder)
+        attributes = attributes_of(options, seen, folder)
         weights = _weights(source, options.sampling_weight, columns, len(rows))
         holdings = _holdings(source, options.holding, columns, len(rows))
-        leaf_places = {name: _leaf_places(source, attributes[name], labels[name]) for name in names}
+        for name in own_names:
+            _check_leaves(source, attributes[name], labels[name])
+        for one in before:
+            for attribute in one.attributes:
+                _check_leaves(source, attribute, labels[attribute.name])
         numbers = {name: _numbers(source, name, columns[name], options, weights) for name in variables}
     index = CellIndex()
     cells: dict[int, Cell] = {}
     parts: dict[int, dict[int, tuple[int, float, float]]] = {}
-    tables = []
-    for table in options.tables:
+    tables: list[LoadedTable] = []
+    published: list[LoadedTable] = []
+    listed = [(table, axes_of(table, attributes)) for table in options.tables]
+    listed += [(one.options, one.axes) for one in before]
+    for table, axes in listed:
         run.check()
-        axes = _axes(table, attributes)
         value, own, decimals = (
             numbers[table.value]
             if table.value
@@ -603,11 +672,11 @@ def _from_records(
         )
         if table.is_counts and weights is not None:
             value = np.rint(weights).astype(np.int64)
-        tables.append(
+        (tables if len(tables) < len(options.tables) else published).append(
             _record_table(
                 table,
                 axes,
-                [leaf_places[name] for name in table.by],
+                [labels[name] for name in table.by],
                 value,
                 own,
                 weights,
@@ -618,18 +687,102 @@ def _from_records(
                 parts,
             )
         )
+    for one, shown in zip(before, published, strict=True):
+        _mark_published(one, shown, cells, {line.cell for own in tables for line in own.lines})
     found = tuple(cells[number] for number in range(len(index)))
-    sums = _checked_sums([table.grid for table in tables], found)
+    sums = _checked_sums([table.grid for table in (*tables, *published)], found)
     return Loaded(
         cells=found,
         tables=tuple(tables),
+        earlier=tuple(published),
         sums=sums,
         contributors=_known_contributors(found, parts),
         unknown_pairs=0,
-        dependent=_dependent(options, attributes, labels),
+        dependent=_dependent(attributes, labels),
         has_records=True,
         index=index,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A protected table of an earlier release, as the register keeps it (`release.told.protected`), and where it was published."""
+
+    table: Mapping[str, Any]
+    name: str
+
+    @property
+    def options(self) -> TableOptions:
+        table = self.table
+        measured = str(table["quantity"]).split(" of ", 1)[1]
+        return TableOptions(
+            name=self.name,
+            by=table["by"],
+            value=table["value"],
+            variable=measured,
+            depth=table["depth"],
+            negative=table["negative"],
+        )
+
+    @property
+    def attributes(self) -> list[Attribute]:
+        found = []
+        for name in self.table["by"]:
+            codes = self.table["codes"][name]
+            trees = tuple(
+                Tree(codes["total"], {code: tuple(parts) for code, parts in tree.items()}, self.name)
+                for tree in codes["trees"]
+            )
+            leaves = trees[0].leaves[codes["total"]]
+            listed = codes["stands_for"]
+            found.append(
+                Attribute(
+                    name=name,
+                    total=codes["total"],
+                    trees=trees,
+                    of=codes["of"],
+                    stands_for={leaf: frozenset(listed.get(leaf, (leaf,))) for leaf in leaves},
+                )
+            )
+        return found
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        depth = self.table["depth"]
+        return tuple(axis_of(attribute, depth.get(attribute.name)) for attribute in self.attributes)
+
+
+def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[Earlier]:
+    """Earlier tables of the variables measured now; they must have been protected in the same way."""
+    quantities = {table.quantity for table in options.tables}
+    found = [one for one in earlier if one.table["quantity"] in quantities]
+    for one in found:
+        if options.method != "hide" or one.table["method"] != "hide":
+            raise InputError(
+                f'option --register: {one.name} has numbers of the same variable, protected by method "{one.table["method"]}", with which '
+                f'method "{options.method}" is not judged together; publish another variable, or hide cells in both.',
+                option="--register",
+            )
+    return found
+
+
+def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], own: set[int]) -> None:
+    """What an earlier release shows can no longer be hidden, and what it hides is known to nobody."""
+    shown = {tuple(cell[:-1]): cell[-1] for cell in one.table["shown"]}
+    lines = {line.labels: line.cell for line in table.lines}
+    hidden = {tuple(cell) for cell in one.table["hidden"]}
+    wrong = lines.keys() != shown.keys() | hidden
+    scale = 10 ** max(0, cells[table.lines[0].cell].decimals - one.table["decimals"])
+    if wrong or any(cells[lines[labels]].value != number * scale for labels, number in shown.items()):
+        raise InputError(
+            f"option --register: {one.name} has other numbers than these records; use the records, weights and codes of that publication.",
+            option="--register",
+        )
+    for labels, number in lines.items():
+        if labels in shown:
+            cells[number].is_published_before = True
+        elif number not in own:
+            cells[number].is_shown = cells[number].is_published_before
 
 
 def _bad_row(source: Source, name: str, position: int, problem: str) -> InputError:
@@ -664,7 +817,7 @@ def _weights(
 
 
 def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], n: int) -> Ints:
-    """A number for whom each record belongs to; a record without a holding is its own."""
+    """A number for the holding that each record belongs to; a record without a holding is its own."""
     if name is None:
         return np.arange(n, dtype=np.int64)
     known: dict[str, int] = {}
@@ -677,8 +830,8 @@ def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[s
     )
 
 
-def _leaf_places(source: Source, attribute: Attribute, labels: Sequence[str]) -> list[str]:
-    """The labels, all of which must be leaves."""
+def _check_leaves(source: Source, attribute: Attribute, labels: Sequence[str]) -> None:
+    """Refuse labels that are not leaves."""
     leaves = attribute.trees[0].leaves[attribute.total]
     for row, label in enumerate(labels, start=1):
         if label not in leaves:
@@ -686,7 +839,6 @@ def _leaf_places(source: Source, attribute: Attribute, labels: Sequence[str]) ->
             told = "is a total of its hierarchy" if known else "is outside its hierarchy"
             problem = f": the code on row {{at}} {told}; records need codes of the last level"
             raise _bad_row(source, attribute.name, row, problem)
-    return list(labels)
 
 
 def _numbers(
@@ -795,7 +947,7 @@ KEPT = 10
 
 
 def _expanded(parts: Any) -> tuple[float, ...]:
-    """The largest contributions, each as often as its weight says; a part of one fills up the last."""
+    """The largest contributions, each as often as its weight says; a part of one fills the last place."""
     listed = sorted(((abs(own), weighted) for _, own, weighted in parts), reverse=True)
     found: list[float] = []
     room = 0.0
@@ -818,7 +970,7 @@ def _expanded(parts: Any) -> tuple[float, ...]:
 def _known_contributors(
     cells: Sequence[Cell], parts: Mapping[int, Mapping[int, tuple[int, float, float]]]
 ) -> tuple[Contributor, ...]:
-    """Everybody who is alone in a cell, or one of two, with the own part in every cell."""
+    """Every contributor who is alone in a cell, or one of two, with their own part in every cell."""
     wanted: dict[tuple[str, int], str] = {}
     for number, cell in enumerate(cells):
         if not cell.is_count and cell.frequency is not None and cell.frequency <= 2:
@@ -840,9 +992,9 @@ def _known_contributors(
 
 
 def _dependent(
-    options: ProtectOptions, attributes: Mapping[str, Attribute], labels: Mapping[str, Sequence[str]]
+    attributes: Mapping[str, Attribute], labels: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[str, str], ...]:
-    """Pairs of attributes of which the records show that the first determines the second, and nobody said so."""
+    """Pairs of attributes where the records show that the first determines the second and this was not declared."""
     return tuple(
         (finer, coarser)
         for finer, coarser in _pairs(attributes)

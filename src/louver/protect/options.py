@@ -1,4 +1,4 @@
-"""What `louver protect` can be told: tables, hierarchies, rules for primary cells, who attacks, and how far to search."""
+"""The options of `louver protect`: tables, hierarchies, rules for primary cells, who attacks, and how far to search."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
+from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
 from louver.schema.validate import OWN, Options
 
 __all__ = ["CodesOptions", "ProtectOptions", "RuleOptions", "StatusOptions", "TableOptions"]
 
 MAX_DECIMALS = 6
+STATUS_COLUMNS = frozenset({"obs_status", "conf_status"})
+"""Columns of a release with the status of each number."""
 MAX_BASE = 1_000_000_000
 
 
@@ -22,7 +25,7 @@ def _as_tuple(value: Any) -> Any:
 
 
 def _one_or_more(value: Any) -> Any:
-    """One name stands for a list of it."""
+    """A single name stands for a list of one."""
     return (value,) if isinstance(value, str) else _as_tuple(value)
 
 
@@ -31,11 +34,19 @@ Percent = Annotated[FiniteFloat, Field(gt=0, le=1000)]
 
 
 class CodesOptions(Options):
-    """`[protect.codes.NAME]`: the codes of an attribute and what their totals are the sums of."""
+    """`[protect.codes.NAME]`: the codes of an attribute, and which codes each total adds up."""
 
     hierarchy: Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)] = ()
+    mark: Annotated[str, Field(min_length=1, max_length=1)] = "@"
+    levels: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_as_tuple)] = ()
     total: Text = "Total"
     of: Text | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> CodesOptions:
+        if self.levels and self.hierarchy:
+            raise PydanticCustomError(OWN, "has both hierarchy and levels; keep one")
+        return self
 
 
 class TableOptions(Options):
@@ -49,6 +60,9 @@ class TableOptions(Options):
     frequency: Text | None = None
     largest: Names = ()
     status: Text | None = None
+    status_codes: dict[str, Literal["hide", "publish", ""]] = Field(default_factory=dict)
+    columns: Names = ()
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     cost: Text | None = None
     depth: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
@@ -66,7 +80,7 @@ class TableOptions(Options):
 
     @property
     def quantity(self) -> str:
-        """What the numbers measure: tables of the same quantity share cells, a sum and a count of one name do not."""
+        """What the numbers measure: tables of the same quantity share cells; a sum and a count with the same name do not."""
         return f"{'count' if self.is_counts else 'sum'} of {self.measured}"
 
     @model_validator(mode="after")
@@ -76,9 +90,14 @@ class TableOptions(Options):
             ("largest", self.largest),
             ("status", self.status),
             ("cost", self.cost),
+            ("columns", self.columns),
         ]
         faults = [
             (len(set(self.by)) < len(self.by), "names an attribute twice; name each once"),
+            (
+                not STATUS_COLUMNS.isdisjoint(self.by),
+                "has an attribute called obs_status or conf_status, as columns of the release are; rename the column",
+            ),
             (
                 not set(self.depth) <= set(self.by),
                 "limits the depth of an attribute that it does not have; check the names under depth",
@@ -91,6 +110,14 @@ class TableOptions(Options):
             (
                 self.is_counts and self.decimals is not None and self.decimals > 0,
                 "counts, so it has no decimals; leave out decimals",
+            ),
+            (
+                bool(self.columns) != (self.separator is not None),
+                "needs columns and separator together: of a file without a line of names",
+            ),
+            (
+                bool(self.status_codes) and self.status is None,
+                "has status_codes without status; name the column",
             ),
             (
                 self.file is not None and self.is_counts and self.frequency is None,
@@ -143,7 +170,7 @@ class RuleOptions(Options):
 
 
 class StatusOptions(Options):
-    """One of `[[protect.status]]`: a cell whose fate somebody decided, and why."""
+    """One of `[[protect.status]]`: a cell whose status was set by hand, and why."""
 
     table: Text
     cell: dict[str, str]
@@ -164,7 +191,7 @@ class StatusOptions(Options):
 
 
 class ProtectOptions(VerbOptions):
-    """Everything `louver protect` can be told, but for where the records are."""
+    """All options of `louver protect`, except where the records are."""
 
     verb: ClassVar[str] = "protect"
     needs_data: ClassVar[bool] = False
@@ -174,10 +201,11 @@ class ProtectOptions(VerbOptions):
     codes: dict[str, CodesOptions] = Field(default_factory=dict)
     rules: Annotated[tuple[RuleOptions, ...], BeforeValidator(_as_tuple)] = ()
     status: Annotated[tuple[StatusOptions, ...], BeforeValidator(_as_tuple)] = ()
-    method: Literal["hide", "round"] = option(
+    method: Literal["hide", "round", "cellkey"] = option(
         "hide",
-        "How the tables are protected: hide further cells, or round all numbers to multiples of a base so that they add up.",
-        metavar="hide|round",
+        "How the tables are protected: hide further cells, round all numbers to multiples of a base so that they add up, or add noise to "
+        "counts that is always the same for the same cell.",
+        metavar="hide|round|cellkey",
         group="search",
     )
     base: int | None = option(
@@ -187,6 +215,24 @@ class ProtectOptions(VerbOptions):
         group="rounding",
         ge=2,
         le=MAX_BASE,
+    )
+    variance: FiniteFloat | None = option(
+        None,
+        "Variance of the noise of cell keys (default 2).",
+        metavar="V",
+        group="cell keys",
+        gt=0,
+        le=10_000,
+    )
+    max_noise: int | None = option(
+        None, "Largest noise of cell keys (default 5).", metavar="D", group="cell keys", ge=1, le=100
+    )
+    noise_table: str | None = option(
+        None,
+        "CSV file with a perturbation table for cell keys: columns i (true count), j (published count) and p (probability).",
+        metavar="FILE",
+        group="cell keys",
+        file="one",
     )
     minimise: Literal["number", "value", "cost"] = option(
         "number",
@@ -234,6 +280,15 @@ class ProtectOptions(VerbOptions):
         group="search",
         gt=0,
     )
+    registry: str | None = option(
+        None,
+        "Folder that keeps what was published about the same people; the tables are protected together with it, and entered with --out.",
+        metavar="DIR",
+        flag="--register",
+        group="publication",
+    )
+    person: str | None = register.person("publication")
+    new_population: bool = register.new_population("publication")
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
@@ -282,19 +337,73 @@ class ProtectOptions(VerbOptions):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(f"option {flag} is about records, and every table has a file.", option=flag)
+        if all(from_files) and self.registry is not None:
+            raise InputError(
+                "option --register needs the records, which tell who the people are; every table has a file.",
+                option="--register",
+            )
+        register.check_register(self.registry, self.person, self.new_population)
 
     def _check_method(self) -> None:
         """Refuse options of another method."""
-        if self.method == "round":
-            if any(one.set != "hide" for one in self.status):
-                raise InputError(
-                    '--method round changes every number, so no cell can be set to "publish" or "cost".',
-                    option="status",
-                )
-            return
-        if self.base is not None:
+        if self.method != "hide" and any(one.set != "hide" for one in self.status):
+            raise InputError(
+                f'--method {self.method} changes every number, so no cell can be set to "publish" or "cost".',
+                option="status",
+            )
+        if self.method != "round" and self.base is not None:
             raise InputError("option --base is for --method round; leave it out.", option="--base")
-        if any(table.base is not None for table in self.tables):
+        if self.method != "round" and any(table.base is not None for table in self.tables):
             raise InputError(
                 "a table has a base, which only --method round uses; leave it out.", option="tables"
+            )
+        if self.method == "cellkey":
+            self._check_cell_keys()
+            return
+        for flag, given in self._noise_options():
+            if given is not None:
+                raise InputError(f"option {flag} is for --method cellkey; leave it out.", option=flag)
+
+    def _noise_options(self) -> tuple[tuple[str, object], ...]:
+        return (
+            ("--variance", self.variance),
+            ("--max-noise", self.max_noise),
+            ("--noise-table", self.noise_table),
+        )
+
+    def _check_cell_keys(self) -> None:
+        """What cell keys need, and what they cannot be combined with."""
+        for table in self.tables:
+            if table.file is not None or not table.is_counts:
+                problem = "has a file" if table.file is not None else f'adds up "{table.value}"'
+                raise InputError(
+                    f'table "{table.name}" {problem}, and --method cellkey counts records; give the records and leave out file and value.',
+                    option="tables",
+                )
+        if self.registry is None or self.person is None:
+            raise InputError(
+                "--method cellkey needs --register, which keeps the secret of the keys, and --person, a column that tells records apart.",
+                option="--register",
+            )
+        for flag, given in (
+            ("--holding", self.holding),
+            ("--sampling-weight", self.sampling_weight),
+            ("--known-percent", self.known_percent),
+            ("status", self.status or None),
+            ("--seconds", self.seconds),
+        ):
+            if given is not None:
+                raise InputError(
+                    f"option {flag} does not go with --method cellkey; leave it out.", option=flag
+                )
+        if any(rule.rule != "frequency" for rule in self.rules):
+            raise InputError(
+                "--method cellkey protects small counts only; leave out rules other than frequency.",
+                option="rules",
+            )
+        (_, variance), (_, most), (_, file) = self._noise_options()
+        if file is not None and (variance is not None or most is not None):
+            raise InputError(
+                "option --noise-table holds variance and largest noise; leave out --variance and --max-noise.",
+                option="--noise-table",
             )

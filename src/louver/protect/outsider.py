@@ -2,14 +2,14 @@
 
 Maximise the change of the cell subject to `sums @ change = 0` and to what the attacker knows of each cell, where a cell that is hidden to
 the share y can change by y times its distances. Where the answer is less than what a demand needs, the duals give an inequality that
-every pattern must satisfy which meets the demand.
+every pattern that meets the demand must satisfy.
 
 Notes
 -----
 **Implements**: Fischetti & Salazar-González (2000), "Models and algorithms for optimizing cell suppression in tabular data with linear
 constraints", the attacker's subproblems and capacity constraints (section 3).
 **Departs**: duals are rounded to fractions with a small denominator before they become an inequality. Any duals give a valid one, and
-rounded ones are computed with exactly, so that a bound never rests on an error of the solver's arithmetic.
+rounded ones allow exact computation, so that a bound never depends on rounding errors of the solver.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from louver.run import Run
 __all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
 
 CLIP = 1024.0
-"""A witness that moves another cell by more than so many times what the demand needs is not looked for."""
+"""Witnesses that move another cell by more than this many times what the demand needs are not sought."""
 
 ENOUGH = 1 - 1e-9
 """Share of a need that counts as met in floats; the certificate asks for all of it."""
@@ -95,7 +95,7 @@ class Outsider:
         return self._reach(demand, openness, self.capacities(demand))
 
     def reach_for_all(self, demands: Sequence[Demand], openness: Floats) -> Witness | None:
-        """One witness for several attackers of a cell, as if they told each other all they know; None where there is none."""
+        """One witness for several attackers of a cell, as if they shared everything they know; None where there is none."""
         hardest = max(demands, key=lambda one: one.need)
         down, up = self.problem.room(0)
         for demand in demands:
@@ -174,7 +174,7 @@ class Outsider:
         return None if best is None else Witness.of(best * demand.need)
 
     def accepted(self, demand: Demand, witness: Witness) -> Bools:
-        """Which attackers take a witness, which the outsider does, for possible as far as floats tell."""
+        """Which attackers consider a witness (accepted by the outsider) possible, within floating-point accuracy."""
         found = np.ones(len(self.problem.attackers), dtype=bool)
         if self._places:
             change = np.zeros(self.problem.n_cells)
@@ -187,7 +187,7 @@ class Outsider:
 
 
 REWEIGHTED = 3
-"""Rounds in which cells that moved little are made dearer, so that fewer move."""
+"""Rounds in which cells that moved little are made more expensive, so that fewer move."""
 
 
 def _multiples(room: tuple[Ints, Ints], need: int) -> tuple[Floats, Floats]:
@@ -197,7 +197,7 @@ def _multiples(room: tuple[Ints, Ints], need: int) -> tuple[Floats, Floats]:
 
 
 def _cleaned(point: Floats) -> Floats:
-    """Without what is only an error of floating-point arithmetic."""
+    """Remove floating-point error."""
     return np.where(np.abs(point) < 1e-11, 0.0, point)
 
 

@@ -2,11 +2,12 @@
 
 Every number is whole, in units of the last printed decimal. A cell is one number, however many tables show it. An attacker sees all
 shown cells, knows every sum, and knows of each hidden cell that it lies between `lower` and `upper`; a contributor knows more. A demand
-says that an attacker must hold a hidden cell for possibly so much larger, or smaller, than it is.
+says that an attacker must consider it possible that a hidden cell is larger, or smaller, by a given amount.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,17 +21,17 @@ UNBOUNDED = 1 << 60
 """A distance that no number of a table reaches."""
 
 LARGEST = 1 << 48
-"""Units of the largest number: sums of many of them are exact in 64 bits, and one alone is exact in a float."""
+"""Largest number, in units: sums of many such numbers are exact in 64 bits, and each one is exact in a float."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attacker:
-    """Somebody who reads the tables.
+    """A reader of the tables.
 
     Attributes
     ----------
     name : str
-        What reports call this reader.
+        Name of this reader in reports.
     cells : int array
         Cells, in ascending order, of which this reader knows more than the outsider.
     down, up : int arrays
@@ -45,7 +46,7 @@ class Attacker:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A reader must hold it for possible that a cell differs from its value by `need` units towards `sign`."""
+    """A reader must not be able to rule out that a cell differs from its value by `need` units towards `sign`."""
 
     cell: int
     sign: int
@@ -60,7 +61,7 @@ class Problem:
     Attributes
     ----------
     values : int array
-        Of every cell, in units.
+        Value of every cell, in units.
     sums : csr_array of int8
         One row per sum: 1 for the total, -1 for each of its parts; `sums @ values` is 0.
     must_hide, may_hide : bool arrays
@@ -72,6 +73,9 @@ class Problem:
     attackers : tuple of Attacker
         The outsider, who knows nothing more, first.
     demands : tuple of Demand
+    demand_of : callable or None
+        In large tables only the outsider's demands are listed, and this gives the demand of another attacker that goes with one of them;
+        None if there is no demand for that attacker. It never requires more than the outsider's.
     """
 
     values: Ints
@@ -83,6 +87,7 @@ class Problem:
     up: Ints
     attackers: tuple[Attacker, ...]
     demands: tuple[Demand, ...]
+    demand_of: Callable[[int, Demand], Demand | None] | None = None
 
     @property
     def n_cells(self) -> int:
@@ -100,7 +105,7 @@ class Problem:
         return down, up
 
     def broken(self, demand: Demand, hidden: Bools, change: Ints) -> str | None:
-        """Why a change of the table is no witness for a demand, in exact arithmetic; None where it is one.
+        """Why a change of the table is not a witness for a demand, in exact arithmetic; None where it is one.
 
         A witness is a table that agrees with every shown number, with all sums and with what the attacker knows, and in which the cell
         is as far from its value as the demand asks.
@@ -108,7 +113,7 @@ class Problem:
         return self.impossible(hidden, change) or self.unfit(demand, change)
 
     def impossible(self, hidden: Bools, change: Ints) -> str | None:
-        """The part that is the same for every demand: why not even the outsider takes a change for possible."""
+        """The part that is the same for every demand: why even the outsider can rule out a change."""
         if np.abs(change).max(initial=0) > LARGEST:
             return "it is larger than any that is computed with"
         if change[~hidden].any():
@@ -120,7 +125,7 @@ class Problem:
         return None
 
     def unfit(self, demand: Demand, change: Ints) -> str | None:
-        """The rest: why a change that the outsider takes for possible is no witness for a demand."""
+        """The rest: why a change that the outsider considers possible is not a witness for a demand."""
         attacker = self.attackers[demand.attacker]
         own = change[attacker.cells]
         if (own > attacker.up).any() or (-own > attacker.down).any():

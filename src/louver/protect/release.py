@@ -1,94 +1,228 @@
-"""Publish protected tables: a release directory with each table as CSV and Parquet, whose promises anybody can recompute."""
+"""Publish protected tables: a release directory with each table as CSV, Parquet and Excel, whose promises anyone can check."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Bools, Ints
+from louver.data.workbook import write_workbook
 from louver.data.write import write_csv
+from louver.protect.cellkey import KeyedTable
+from louver.protect.cells import Grid
 from louver.protect.load import Loaded, LoadedTable
-from louver.protect.options import ProtectOptions
+from louver.protect.noise_table import NoiseTable
+from louver.protect.options import ProtectOptions, TableOptions
 from louver.protect.solve import Solved, bases_of
+from louver.release import told
 from louver.release.manifest import Manifest
-from louver.release.sentences import HIDDEN_CELLS, ROUNDED_CELLS
+from louver.release.sentences import CELL_KEY_CELLS, HIDDEN_CELLS, ROUNDED_CELLS
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
-__all__ = ["publish"]
+__all__ = ["publish", "publish_noisy"]
 
-FREE, CONFIDENTIAL = "F", "C"
-"""Confidentiality status as SDMX has it; whether a hidden cell is primary or secondary is not told."""
+STATUS_COLUMNS = ("obs_status", "conf_status")
+SHOWN, SUPPRESSED = ("A", "F"), ("Q", "C")
+"""Status of a number in the code lists of SDMX: normal and free, or suppressed and confidential.
+
+SDMX has a code of its own for secondary confidentiality (D). It is not published: anyone who reads it knows which cells are sensitive.
+"""
+
+MOST_EXCEL_ROWS = 200_000
+"""Most lines of a table that is also written as a workbook."""
 
 DIGITS = 38
 
 
-def publish(out: Path, options: ProtectOptions, loaded: Loaded, solved: Solved, run: Run) -> Manifest:
-    """Write the tables; nothing appears where a promise would not hold."""
-    described = []
+Log = Callable[[Sequence[told.Plain]], str]
+"""Enters what the register keeps of each table, and returns the head of the register."""
+
+
+def publish(
+    out: Path, options: ProtectOptions, loaded: Loaded, solved: Solved, run: Run, log: Log | None = None
+) -> Manifest:
+    """Write tables with hidden or rounded numbers; nothing appears where a promise would not hold.
+
+    Parameters
+    ----------
+    log : callable, optional
+        Called once the files are known to keep their promises.
+    """
+    codes = _codes(loaded.tables)
+    described = [_described(options, table, loaded) for table in loaded.tables]
+    shown = (_table(loaded, table, solved) for table in loaded.tables)
+    promise: dict[str, Any] = {"promise": "protected-tables", "tables": _files(described), "codes": codes}
+    if solved.rounding is not None:
+        promise |= {"promise": "rounded-tables", "beyond": solved.rounding.beyond}
+
+    def kept() -> list[told.Plain]:
+        return [
+            _kept(options, loaded, solved, table, one, codes)
+            for table, one in zip(loaded.tables, described, strict=True)
+        ]
+
+    disclosed = HIDDEN_CELLS if solved.rounding is None else ROUNDED_CELLS
+    return _written(out, options, shown, promise, disclosed, kept, log, run)
+
+
+def publish_noisy(
+    out: Path,
+    options: ProtectOptions,
+    tables: Sequence[KeyedTable],
+    noise: NoiseTable,
+    mark: str,
+    run: Run,
+    log: Log,
+) -> Manifest:
+    """Write tables of counts with noise; what is not listed is 0 or was changed to 0. The register keeps the `mark` of all keys (`together.mark_of`)."""
+    loaded = [
+        LoadedTable(
+            options=table.options,
+            grid=Grid(name=table.options.name, axes=table.axes, cells=table.noisy),
+            lines=(),
+        )
+        for table in tables
+    ]
+    codes = _codes(loaded)
+    described = [_described(options, table, None) for table in loaded]
+    promise = {
+        "promise": "cell-key-tables",
+        "tables": _files(described),
+        "codes": codes,
+        "variance": round(noise.variance, 6),
+        "maximum": noise.most,
+    }
+
+    def kept() -> list[told.Plain]:
+        return [
+            told.protected(
+                one,
+                codes,
+                quantity=table.options.quantity,
+                value=None,
+                method=options.method,
+                shown=[],
+                hidden=[],
+            )
+            | {"noise": noise.digest, "person": options.person, "mark": mark}
+            for table, one in zip(tables, described, strict=True)
+        ]
+
+    return _written(out, options, map(_listed, tables), promise, CELL_KEY_CELLS, kept, log, run)
+
+
+def _listed(table: KeyedTable) -> pa.Table:
+    """Codes and number of every cell that is not 0."""
+    places = np.nonzero(table.noisy)
+    columns = [
+        pa.array(np.array(axis.codes, dtype=object)[own].tolist(), pa.string())
+        for axis, own in zip(table.axes, places, strict=True)
+    ]
+    options = table.options
+    return pa.table([*columns, pa.array(table.noisy[places])], names=[*options.by, value_name(options)])
+
+
+def _files(described: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tables with the names of their files."""
+    return [
+        {**one, "file": f"data/{number:02d}-{_slug(one['name'])}.parquet"}
+        for number, one in enumerate(described, start=1)
+    ]
+
+
+def _written(
+    out: Path,
+    options: ProtectOptions,
+    tables: Iterable[pa.Table],
+    promise: dict[str, Any],
+    disclosed: str,
+    kept: Callable[[], list[told.Plain]],
+    log: Log | None,
+    run: Run,
+) -> Manifest:
     with ReleaseWriter(out, run) as writer:
-        for number, table in enumerate(loaded.tables, start=1):
-            file = f"data/{number:02d}-{_slug(table.options.name)}.parquet"
-            shown = run.attend(_table, options, loaded, table, solved)
-            path = writer.path(file)
+        for described, shown in zip(promise["tables"], tables, strict=True):
+            path = writer.path(described["file"])
             pq.write_table(shown, path)
             write_csv(shown, path.with_suffix(".csv"))
-            described.append(_described(options, table, file, loaded))
+            if shown.num_rows <= MOST_EXCEL_ROWS:
+                run.attend(write_workbook, {"table": shown}, path.with_suffix(".xlsx"))
         manifest = Manifest(
             verb="protect",
             method=options.method,
-            parameters={
-                "tables": [{"name": t.options.name, "by": list(t.options.by)} for t in loaded.tables]
-            },
-            promises=[_promise(solved, described, _codes(loaded))],
-            disclosures=(HIDDEN_CELLS if solved.rounding is None else ROUNDED_CELLS,),
+            parameters={"tables": [{"name": table.name, "by": list(table.by)} for table in options.tables]},
+            promises=[promise],
+            disclosures=(disclosed,),
         )
-        return writer.seal(manifest)
+        return writer.seal(manifest, None if log is None else lambda: log(kept()))
 
 
-def _promise(solved: Solved, tables: list[dict[str, Any]], codes: dict[str, Any]) -> dict[str, Any]:
-    if solved.rounding is None:
-        return {"promise": "protected-tables", "tables": tables, "codes": codes}
-    return {"promise": "rounded-tables", "tables": tables, "codes": codes, "beyond": solved.rounding.beyond}
+def _kept(
+    options: ProtectOptions,
+    loaded: Loaded,
+    solved: Solved,
+    table: LoadedTable,
+    described: dict[str, Any],
+    codes: dict[str, Any],
+) -> told.Plain:
+    """What the register keeps about a table."""
+    hidden = solved.hiding.hidden
+    is_hidden = [solved.rounding is None and bool(hidden[line.cell]) for line in table.lines]
+    numbers = [cell.value for cell in loaded.cells] if solved.rounding is None else solved.rounding.numbers
+    return told.protected(
+        {**described, "decimals": loaded.cells[table.lines[0].cell].decimals},
+        codes,
+        quantity=table.options.quantity,
+        value=table.options.value,
+        method=options.method,
+        shown=[
+            [*line.labels, int(numbers[line.cell])]
+            for line, gone in zip(table.lines, is_hidden, strict=True)
+            if not gone
+        ],
+        hidden=[line.labels for line, gone in zip(table.lines, is_hidden, strict=True) if gone],
+    )
 
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "table"
 
 
-def value_name(table: LoadedTable) -> str:
+def value_name(table: TableOptions) -> str:
     """What the column of numbers is called."""
-    name = table.options.measured
-    taken = {*table.options.by, "status"}
+    name = table.measured
+    taken = {*table.by, *STATUS_COLUMNS}
     return f"{name}_value" if name in taken else name
 
 
-def _described(options: ProtectOptions, table: LoadedTable, file: str, loaded: Loaded) -> dict[str, Any]:
+def _described(options: ProtectOptions, table: LoadedTable, loaded: Loaded | None) -> dict[str, Any]:
     found = {
         "name": table.options.name,
-        "file": file,
         "by": list(table.options.by),
-        "value": value_name(table),
+        "value": value_name(table.options),
         "measured": table.options.measured,
         "counts": table.options.is_counts,
         "negative": table.options.negative,
-        "decimals": loaded.cells[table.lines[0].cell].decimals,
+        "decimals": 0 if loaded is None else loaded.cells[table.lines[0].cell].decimals,
         "depth": dict(table.options.depth),
     }
-    if options.method == "round":
+    if loaded is not None and options.method == "round":
         found |= {"base": bases_of(options, loaded)[table.options.quantity], "decimals": 0}
     return found
 
 
-def _codes(loaded: Loaded) -> dict[str, Any]:
+def _codes(tables: Sequence[LoadedTable]) -> dict[str, Any]:
     """Hierarchies: readers need them to add up, and they are public."""
     found: dict[str, Any] = {}
-    for table in loaded.tables:
+    for table in tables:
         for axis in table.grid.axes:
             attribute = axis.attribute
             found[attribute.name] = {
@@ -104,7 +238,7 @@ def _codes(loaded: Loaded) -> dict[str, Any]:
     return found
 
 
-def _table(options: ProtectOptions, loaded: Loaded, table: LoadedTable, solved: Solved) -> pa.Table:
+def _table(loaded: Loaded, table: LoadedTable, solved: Solved) -> pa.Table:
     if solved.rounding is None:
         return _shown(loaded, table, solved.hiding.hidden)
     return _rounded(loaded, table, solved.rounding.numbers)
@@ -118,7 +252,7 @@ def _rounded(loaded: Loaded, table: LoadedTable, numbers: Ints) -> pa.Table:
         for place in range(len(table.options.by))
     ]
     rounded = pa.array([int(numbers[line.cell]) // unit for line in table.lines], pa.int64())
-    return pa.table([*columns, rounded], names=[*table.options.by, value_name(table)])
+    return pa.table([*columns, rounded], names=[*table.options.by, value_name(table.options)])
 
 
 def _shown(loaded: Loaded, table: LoadedTable, hidden: Bools) -> pa.Table:
@@ -133,7 +267,9 @@ def _shown(loaded: Loaded, table: LoadedTable, hidden: Bools) -> pa.Table:
         pa.array([line.labels[place] for line in table.lines], pa.string())
         for place in range(len(table.options.by))
     ]
-    status = pa.array([CONFIDENTIAL if hidden[line.cell] else FREE for line in table.lines], pa.string())
-    return pa.table(
-        [*columns, pa.array(numbers, kind), status], names=[*table.options.by, value_name(table), "status"]
-    )
+    states = [SUPPRESSED if hidden[line.cell] else SHOWN for line in table.lines]
+    columns += [
+        pa.array(numbers, kind),
+        *(pa.array(codes, pa.string()) for codes in zip(*states, strict=True)),
+    ]
+    return pa.table(columns, names=[*table.options.by, value_name(table.options), *STATUS_COLUMNS])

@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louver._html import Shown
-from louver._verdict import Verdict
+from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.errors import printable
+from louver.protect.cellkey import SURE
 from louver.protect.solve import bases_of
-from louver.protect.verdict import Question, verdict
+from louver.protect.verdict import Question, noisy_verdict, verdict
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from louver.protect.cellkey import Averaging, KeyedTable
     from louver.protect.load import Loaded
+    from louver.protect.noise_table import NoiseTable
     from louver.protect.options import ProtectOptions
     from louver.protect.solve import Solved
 
 __all__ = [
+    "CellKeyFigures",
     "HiddenCell",
     "ProtectSummary",
     "ProtectedTable",
     "ProtectedTables",
     "RoundingFigures",
+    "noisy_result",
     "result_of",
 ]
 
 SHOWN_TABLES = 8
+AVERAGED, TOLD = "the average of all its estimates tells it", "it follows from bounds and sums"
 NOUNS = {
     "number": "number of hidden cells",
     "value": "hidden value",
     "cost": "cost",
     "distance": "total distance of the rounded numbers in bases",
+    "noise": "total noise",
 }
 
 
@@ -56,7 +64,8 @@ class HiddenCell:
     reasons : tuple of str
         Why it is primary; empty for a secondary one.
     is_protected : bool
-        Whether every attacker holds a wide enough range for possible, proved; true for a secondary one, which needs no range.
+        Whether every attacker holds a wide enough range for possible, proved; true for a secondary one, which needs no range. With cell
+        keys only cells are listed that are not.
     value : str
         The true number; confidential.
     """
@@ -117,6 +126,46 @@ class RoundingFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellKeyFigures:
+    """What cell keys did to the counts of all tables, and what readers can average away; a cell that several tables show counts once.
+
+    Attributes
+    ----------
+    variance : float
+    maximum : int
+        Of the noise.
+    limit : int
+        Counts from 1 to below this are small.
+    cells, small : int
+        Cells that are not empty, and small ones.
+    changed : int
+        Cells whose number is not the true count.
+    mean_change : float
+    estimates : float
+        Mean precision of the average of all estimates of a small count, in parts of that of one number.
+    forecast, measured : float
+        Share of small counts that the rounded average hits: as it should, and as it does.
+    certain : int
+        Small counts of which readers can be sure, who average or reason with bounds and sums.
+    told : int
+        Those that follow from bounds and sums.
+    """
+
+    variance: float
+    maximum: int
+    limit: int
+    cells: int
+    small: int
+    changed: int
+    mean_change: float
+    estimates: float
+    forecast: float
+    measured: float
+    certain: int
+    told: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
@@ -158,8 +207,12 @@ class ProtectedTables(Shown):
     method : str
     rounding : RoundingFigures or None
         Of `--method round`.
+    cell_keys : CellKeyFigures or None
+        Of `--method cellkey`.
     published : str or None
         Folder that the tables were written to.
+    refusal : str or None
+        What the tables give away together with what was published before, if anything.
     """
 
     summary: ProtectSummary
@@ -170,12 +223,28 @@ class ProtectedTables(Shown):
     minimise: str
     method: str = "hide"
     rounding: RoundingFigures | None = None
+    cell_keys: CellKeyFigures | None = None
     published: str | None = None
+    refusal: str | None = None
 
     @property
     def verdict(self) -> Verdict:
         """Whether to publish, what that rests on, and what was not asked."""
         s = self.summary
+        if self.refusal is not None and self.is_protected:
+            return Verdict(
+                Level.STOP, "Do not publish: coarsen the codes or leave a table out.", (self.refusal,)
+            )
+        if self.cell_keys is not None:
+            own = self.cell_keys
+            return noisy_verdict(
+                self.question,
+                limit=own.limit,
+                forecast=own.forecast,
+                measured=own.measured,
+                n_certain=own.certain,
+                n_told=own.told,
+            )
         return verdict(
             self.question,
             secondary=s.secondary,
@@ -188,8 +257,13 @@ class ProtectedTables(Shown):
 
     @property
     def is_protected(self) -> bool:
-        """Whether every primary cell is proved to be protected."""
+        """Whether every primary cell is proved to be protected; with cell keys, which prove nothing, whether nothing was found."""
         return self.summary.unprotected == 0
+
+    @property
+    def is_publishable(self) -> bool:
+        """The same, together with what was published before."""
+        return self.is_protected and self.refusal is None
 
     def unprotected(self) -> Iterator[HiddenCell]:
         """Primary cells that are not shown to be protected."""
@@ -205,7 +279,9 @@ class ProtectedTables(Shown):
             "cells": [cell.to_dict() for cell in self.cells],
             "method": self.method,
             "rounding": None if self.rounding is None else asdict(self.rounding),
+            "cell_keys": None if self.cell_keys is None else asdict(self.cell_keys),
             "published": self.published,
+            "refusal": self.refusal,
         }
 
     def to_json(self) -> str:
@@ -228,7 +304,18 @@ class ProtectedTables(Shown):
         names = ("table", "cell", "kind", "reasons", "protected")
         return pyarrow.table({name: [line[name] for line in lines] for name in names})
 
+    def _noise_lines(self, own: CellKeyFigures) -> list[str]:
+        """What cell keys did, in lines."""
+        return [
+            f"ProtectedTables: {counted(len(self.tables), 'table')}, {counted(own.cells, 'cell')}, {own.small:,} below {own.limit:,}",
+            f"  noise of variance {own.variance:.4g}, at most {own.maximum:,}: {own.changed:,} counts changed, by {own.mean_change:.3g} on average",
+            f"  averaging hits {own.measured:.1%} of the counts below {own.limit:,} (forecast {own.forecast:.1%}); {own.certain:,} for sure",
+        ]
+
     def __repr__(self) -> str:
+        if self.cell_keys is not None:
+            lines = [str(self.verdict), *self._noise_lines(self.cell_keys)]
+            return "\n".join(map(printable, lines))
         s = self.summary
         what = "pattern" if self.rounding is None else "table"
         best = "proved best" if s.optimal else f"at least {s.bound:,.6g} in any {what}, gap {s.gap:.1%}"
@@ -255,9 +342,12 @@ def result_of(
 ) -> ProtectedTables:
     """The result of one call."""
     hiding, primary, is_open = solved.hiding, solved.judged.primary, solved.open_cells
-    is_shown = np.array([cell.is_shown for cell in loaded.cells], dtype=bool)
+    is_shown = np.zeros(
+        len(loaded.cells), dtype=bool
+    )  # by the new tables; totals that none lists are numbers too
+    is_shown[[line.cell for table in loaded.tables for line in table.lines]] = True
     hidden = hiding.hidden & is_shown
-    cells, tables = [], []
+    cells, tables = [*_open_earlier(loaded, solved)], []
     for table in loaded.tables:
         finest = [len(axis.parts) == 0 or _leaf_places(axis) for axis in table.grid.axes]
         own = 0, 0
@@ -294,10 +384,11 @@ def result_of(
             )
         )
     n_demands = len(solved.problem.demands)
+    n_primary = int(is_shown[[*primary]].sum())
     summary = ProtectSummary(
         cells=int(is_shown.sum()),
-        primary=len(primary),
-        secondary=int(hidden.sum()) - len(primary) if solved.rounding is None else 0,
+        primary=n_primary,
+        secondary=int(hidden.sum()) - n_primary if solved.rounding is None else 0,
         cost=hiding.cost,
         bound=hiding.bound,
         gap=hiding.gap,
@@ -319,6 +410,24 @@ def result_of(
         method=options.method,
         rounding=_rounding_figures(options, loaded, solved),
     )
+
+
+def _open_earlier(loaded: Loaded, solved: Solved) -> Iterator[HiddenCell]:
+    """Hidden cells of earlier releases that the new tables give away."""
+    own = {line.cell for table in loaded.tables for line in table.lines}
+    still_open = solved.open_cells.keys() - own
+    for table in loaded.earlier:
+        for line in table.lines:
+            if line.cell in still_open:
+                cell = loaded.cells[line.cell]
+                yield HiddenCell(
+                    table=table.options.name,
+                    cell=dict(zip(table.options.by, line.labels, strict=True)),
+                    kind="primary",
+                    reasons=solved.judged.primary[line.cell].reasons,
+                    is_protected=False,
+                    value=str(Decimal(cell.value).scaleb(-cell.decimals)),
+                )
 
 
 def _rounding_figures(options: ProtectOptions, loaded: Loaded, solved: Solved) -> RoundingFigures | None:
@@ -358,3 +467,97 @@ def _decided(loaded: Loaded, solved: Solved) -> Iterator[tuple[str, str, str]]:
                 if line.cell in solved.judged.waived:
                     told += f" (although {'; '.join(solved.judged.waived[line.cell].reasons)})"
                 yield table.options.name, ", ".join(line.labels), told
+
+
+def noisy_result(
+    tables: Sequence[KeyedTable],
+    before: Sequence[KeyedTable],
+    averaging: Averaging,
+    told: NDArray[np.uint64],
+    noise: NoiseTable,
+    limit: int,
+    question: Question,
+    seconds: float,
+) -> ProtectedTables:
+    """The result of cell keys; `before` are tables of earlier releases, whose numbers readers average, too.
+
+    Parameters
+    ----------
+    told : uint64 array
+        Keys of small counts that follow from bounds and sums.
+    """
+    is_small = averaging.counts < limit
+    is_certain = is_small & (averaging.sureness >= SURE)
+    averaged = averaging.keys[is_certain]
+    certain = np.union1d(averaged, told)
+    change = np.abs(averaging.noisy - averaging.counts)
+    n_small = int(is_small.sum())
+    figures = CellKeyFigures(
+        variance=noise.variance,
+        maximum=noise.most,
+        limit=limit,
+        cells=len(is_small),
+        small=n_small,
+        changed=int((change > 0).sum()),
+        mean_change=float(change.mean()) if len(change) else 0.0,
+        estimates=float(averaging.precision[is_small].mean()) if n_small else 0.0,
+        forecast=float(averaging.sureness[is_small].mean()) if n_small else 0.0,
+        measured=float(averaging.is_right()[is_small].mean()) if n_small else 0.0,
+        certain=len(certain),
+        told=len(told),
+    )
+    summary = ProtectSummary(
+        cells=len(is_small),
+        primary=n_small,
+        secondary=0,
+        cost=float(change.sum()),
+        bound=0.0,
+        gap=1.0,
+        optimal=False,
+        attackers=1,
+        demands=n_small,
+        certified=0,
+        unprotected=len(certain),
+        rounds=0,
+        seconds=seconds,
+    )
+    return ProtectedTables(
+        summary=summary,
+        tables=tuple(
+            ProtectedTable(
+                table=table.options.name,
+                cells=int((table.noisy > 0).sum()),
+                primary=int(((table.counts > 0) & (table.counts < limit)).sum()),
+                secondary=0,
+                hidden_share=0.0,
+            )
+            for table in tables
+        ),
+        cells=tuple(_known([*tables, *before], averaged, told)),
+        decided=(),
+        question=question,
+        minimise="noise",
+        method="cellkey",
+        cell_keys=figures,
+    )
+
+
+def _known(
+    tables: Sequence[KeyedTable], averaged: NDArray[np.uint64], told: NDArray[np.uint64]
+) -> Iterator[HiddenCell]:
+    """Cells whose true counts readers can be sure of."""
+    for table in tables:
+        full = table.counts > 0
+        by_average, by_bounds = (full & np.isin(table.keys, keys) for keys in (averaged, told))
+        for places in np.argwhere(by_average | by_bounds).tolist():
+            at = tuple(places)
+            reasons = (AVERAGED,) * bool(by_average[at]) + (TOLD,) * bool(by_bounds[at])
+            labels = [axis.codes[place] for axis, place in zip(table.axes, places, strict=True)]
+            yield HiddenCell(
+                table=table.options.name,
+                cell=dict(zip(table.options.by, labels, strict=True)),
+                kind="primary",
+                reasons=reasons,
+                is_protected=False,
+                value=str(table.counts[at]),
+            )

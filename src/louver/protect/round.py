@@ -1,7 +1,7 @@
-"""Controlled rounding: every number a multiple of its base, all sums exact, as near to the true numbers as can be found.
+"""Controlled rounding: every number a multiple of its base, all sums exact, as close to the true numbers as can be found.
 
-A number goes to one of the two multiples next to it, or stays if it is a multiple; among the tables that add up, one of least total distance
-is looked for. Where no table adds up so, numbers may go one multiple further, then further still.
+A number goes to one of the two multiples next to it, or stays if it is a multiple; among the tables that add up, one with the least total
+distance is sought. If no such table adds up, numbers may go one multiple further, then further still.
 
 1. **Linear program.** In tables of two attributes its answer is whole, and then the best one.
 2. **Annealing** over the finest cells, where every number is a sum of those: additive at every moment, and quick.
@@ -33,17 +33,17 @@ from louver.run import Run
 __all__ = ["Rounding", "round_cells"]
 
 SMALL = 2_000
-"""Cells up to which an integer program is solved after an annealing."""
+"""Number of cells up to which an integer program is solved after annealing."""
 
 NODES = 500
 WIDER = (0, 1, 3, 7)
-"""Multiples beyond the two next ones that a number may go, tried in this order."""
+"""How many multiples beyond the two adjacent ones a number may go, tried in this order."""
 
 UNIT = 4096
-"""A base in the annealing, whatever it is in the table."""
+"""Size of a base in the annealing, whatever it is in the table."""
 
 PASSES, TRIES, HOT, COLD, PENALTY, PARTS = 1_000, 10, 1.0, 0.1, 1, 20
-"""Of the annealing: passes, moves of each finest cell in a pass, first and last temperature and penalty in bases, parts of the work."""
+"""Annealing parameters: passes, moves of each finest cell in a pass, first and last temperature and penalty in bases, parts of the work."""
 
 SEED = 88172645463325252
 WHOLE = 1e-6
@@ -58,7 +58,7 @@ class Rounding:
     numbers : int array
         In units, multiples of the base of each cell.
     distance, bound : int
-        Sum of all distances, and what it is at least in any table that adds up with numbers as far from the true ones. Both count in
+        Sum of all distances, and a lower bound on it in any table that adds up with numbers as far from the true ones. Both count in
         parts of a base, `scale` parts to each: of tables with one base these are units, and different variables weigh alike.
     scale : int
     is_optimal : bool
@@ -76,7 +76,7 @@ class Rounding:
 
     @property
     def gap(self) -> float:
-        """Share of the distance that a better table could save at most."""
+        """Largest share of the distance that a better table could save."""
         return 0.0 if self.is_optimal or not self.distance else max(0.0, 1 - self.bound / self.distance)
 
 
@@ -95,7 +95,7 @@ def round_cells(
     Parameters
     ----------
     values, base : int arrays
-        Of each cell, in units.
+        Value and base of each cell, in units.
     sums : csr_array
         One row per sum: 1 for the total, -1 for each part.
     is_negative : bool array
@@ -103,7 +103,7 @@ def round_cells(
     nodes : int
         Limit of an integer program.
     seconds : float, optional
-        After about so long the best table so far is taken; the answer then depends on the machine.
+        After about this time the best table so far is taken; the answer then depends on the machine.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def round_cells(
 
 
 class _Model:
-    """Steps of each cell from the multiple at or below its value."""
+    """Integer program in the steps of each cell from the multiple at or below its value."""
 
     def __init__(
         self, values: Ints, sums: csr_array, base: Ints, is_negative: Bools, run: Run, ends: float
@@ -154,7 +154,7 @@ class _Model:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, and never none, so that every solver starts."""
+        """Seconds left, always more than zero, so that every solver starts."""
         return max(self.ends - time.monotonic(), 1e-3)
 
     def _program(self, beyond: int, is_whole: bool) -> Program:
@@ -196,7 +196,7 @@ class _Model:
 
     @property
     def _least(self) -> int:
-        """What the distance is at least, additive or not: every number goes to its nearest multiple."""
+        """Lower bound on the distance, additive or not: every number goes to its nearest multiple."""
         return self._weighed(np.minimum(self.rest, self.base - self.rest))
 
     def _bound(self, value: float) -> int:
@@ -221,7 +221,7 @@ class _Model:
         )
 
     def linear(self, beyond: int) -> Rounding | None:
-        """The answer of the linear program, where it is whole."""
+        """The answer of the linear program, if it is integral."""
         found = self._program(beyond, False).solve(seconds=self.left)
         if (
             found.status is not Status.OPTIMAL
@@ -231,7 +231,7 @@ class _Model:
         return self._rounding(self._steps(found.point, beyond), self._bound(found.objective), is_proved=True)
 
     def whole(self, beyond: int, nodes: int, seconds: float) -> tuple[Rounding | None, bool]:
-        """The answer of the integer program, and whether it is proved that there is none."""
+        """The answer of the integer program, and whether it is proved to have none."""
         found = self._program(beyond, True).solve(nodes=nodes, seconds=seconds)
         if found.status not in (Status.OPTIMAL, Status.FEASIBLE):
             return None, found.status is Status.INFEASIBLE
@@ -243,7 +243,7 @@ class _Model:
         return rounding, False
 
     def with_bound(self, steps: Ints) -> Rounding:
-        """Steps of an annealing, with the bound of the linear program that allows as far ones."""
+        """Steps found by annealing, with the bound of the linear program that allows steps as long."""
         first = self._rounding(steps, self._least, is_proved=False)
         assert first is not None  # every step of the annealing is additive
         found = self._program(first.beyond, False).solve(seconds=self.left)
@@ -253,7 +253,7 @@ class _Model:
         return second
 
     def nearer(self, whole: Rounding, annealed: Ints | None) -> Rounding:
-        """The better of two tables; an integer program that met its limit can be worse than the annealing."""
+        """The better of two tables; an integer program that hit its limit can be worse than annealing."""
         other = None if annealed is None else self._rounding(annealed, whole.bound, is_proved=False)
         if other is None or (other.beyond, other.distance) >= (whole.beyond, whole.distance):
             return whole
@@ -306,11 +306,11 @@ class _Model:
 
 
 def _moved(sums: csr_array, n_cells: int) -> tuple[Ints, csr_array] | None:
-    """Finest cells and, a row for each, the cells whose sums they are part of; None where sums of different tables cross.
+    """Finest cells and, one row per cell, the cells whose sums they are part of; None where sums of different tables cross.
 
     Cells move along the first sum that each is the total of. Whether all other sums then hold is checked.
     """
-    totals = sums.indices[sums.data > 0]  # one in each row
+    totals = sums.indices[sums.data > 0]  # one per row
     _, first = np.unique(totals, return_index=True)
     above: list[list[int]] = [[] for _ in range(n_cells)]
     for row in np.sort(first):

@@ -1,4 +1,4 @@
-"""Primary cells: which numbers tell too much by themselves, and how wide the range must be in which a reader can locate them.
+"""Primary cells: which numbers reveal too much by themselves, and how wide the range must be in which a reader can locate them.
 
 | rule | a cell is primary where | upper safety range |
 |---|---|---|
@@ -7,9 +7,9 @@
 | `p-q` | q % of the rest is less than p % of the largest | (p / q) x1 - (x - x1 - x2) |
 | `dominance` | the n largest are more than k % of it | (100 / k) times their sum - x |
 
-`range` of a rule, in percent of the number, takes the place of its formula. The lower range is as wide, but never reaches below 0. A
-count has no lower range: readers may learn that somebody is there, which a hidden cell tells them anyway, but not that there are
-few. Negative contributions count by their size.
+A rule's `range`, in percent of the number, replaces its formula. The lower range is as wide, but never reaches below 0. A
+count has no lower range: readers may learn that there is someone, which a hidden cell reveals anyway, but not that there are
+few. Negative contributions count by their absolute value.
 
 Notes
 -----
@@ -30,7 +30,7 @@ from louver.protect.options import ProtectOptions, RuleOptions, StatusOptions
 __all__ = ["Primary", "Set", "judge_cells"]
 
 DEFAULT_RANGE = 10.0
-"""Percent, where neither a rule nor its formula says how wide a range is."""
+"""Width of a range in percent, if neither a rule nor its formula states it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Primary:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """What somebody decided about a cell."""
+    """A manual decision about a cell."""
 
     status: str
     reason: str
@@ -64,14 +64,15 @@ class Judged:
 def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
     """Apply every rule to every cell of its tables."""
     found: dict[int, Primary] = {}
-    for table in loaded.tables:
+    for place, table in enumerate((*loaded.tables, *loaded.earlier)):
+        is_new = place < len(loaded.tables)
         rules = [
             (number, rule)
             for number, rule in enumerate(options.rules, start=1)
-            if (not rule.tables or table.options.name in rule.tables)
+            if (not rule.tables or table.options.name in rule.tables or not is_new)
             and not (table.options.is_counts and rule.rule != "frequency")
         ]
-        if options.rules and not rules and not table.options.status:
+        if options.rules and not rules and not table.options.status and is_new:
             raise InputError(f'no rule applies to table "{table.options.name}"; add one.', option="rules")
         for number, rule in rules:
             _check_known(table, loaded.cells, number, rule)
@@ -102,7 +103,7 @@ def _wider(known: Primary | None, other: Primary) -> Primary:
 
 
 def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: RuleOptions) -> None:
-    """Refuse a rule that asks for what the file does not tell."""
+    """Refuse a rule that needs information that the file lacks."""
     options = table.options
     needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0}[rule.rule]
     if rule.rule == "frequency" and any(cells[line.cell].frequency is None for line in table.lines):
@@ -127,7 +128,7 @@ def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
             return None
         reason = f"fewer than {rule.minimum} contributors"
         if cell.is_count:
-            # Of a weighted count, the number may be past the minimum although few were asked.
+            # A weighted count may exceed the minimum although few people were sampled.
             up = max(1, rule.minimum - cell.value, _share(cell, rule.range) if rule.range else 0)
             return Primary(up, 0, (reason,))
         reach = _share(cell, rule.range or DEFAULT_RANGE)
@@ -171,21 +172,27 @@ def _share(cell: Cell, percent: float) -> int:
 
 
 def _down(cell: Cell, reach: int) -> int:
-    """The same downwards, as far as a number can go at all."""
+    """The same downwards, limited to values that the number can take."""
     if cell.is_negative:
         return reach
     return 0 if cell.is_count else min(reach, cell.value)
 
 
 def _decisions(options: ProtectOptions, loaded: Loaded) -> dict[int, Set]:
-    """Cells whose fate a file or the options decide."""
+    """Cells whose status is set by a file or the options."""
     found: dict[int, Set] = {}
     for number, cell in enumerate(loaded.cells):
-        if cell.set_by_file is not None:
+        if cell.is_published_before:
+            found[number] = Set("publish", "published before")
+        elif cell.set_by_file is not None:
             found[number] = Set(cell.set_by_file, "status in the file")
     tables = {table.options.name: table for table in loaded.tables}
     for number, status in enumerate(options.status, start=1):
         line = _named(tables[status.table], status, number)
+        if loaded.cells[line.cell].is_published_before and status.set == "hide":
+            raise InputError(
+                f"status {number} hides a cell that an earlier release shows; leave it out.", option="status"
+            )
         found[line.cell] = Set(status.set, status.reason, status.cost, status.range)
     return found
 

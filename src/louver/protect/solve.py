@@ -1,4 +1,4 @@
-"""The whole work on loaded tables: primary cells, a pattern, and its proof."""
+"""All steps on loaded tables: primary cells, a pattern, and its proof."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from louver.run import Run
 __all__ = ["Solved", "bases_of", "solve"]
 
 MOST_MOVED = 64
-"""Units, and times what a demand needs, that a cell may move in a witness which is looked for in whole numbers."""
+"""Limit, in units and as a multiple of the demand, on how far a cell may move in the search for a whole-number witness."""
 
 NODES = 2_000
 
@@ -43,7 +43,7 @@ class Solved:
 
     @property
     def open_cells(self) -> dict[int, list[str]]:
-        """Primary cells that are not shown to be protected, and from whom."""
+        """Primary cells not proved to be protected, and against whom."""
         found: dict[int, list[str]] = {}
         for number in self.certificate.missing:
             demand = self.problem.demands[number]
@@ -55,12 +55,13 @@ class Solved:
 
 
 def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
-    """Find primary cells, hide further ones or round all numbers, and prove that this protects."""
+    """Find primary cells, hide further ones or round all numbers, and prove that this protects them."""
     judged = judge_cells(options, loaded)
     if options.method == "round":
         return _rounded(options, loaded, judged, run)
     problem = build_problem(options, loaded, judged)
     hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
+    problem = replace(problem, demands=hiding.demands)
     certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
     repaired = _repaired(problem, hiding, certificate, run)
     if repaired is not hiding:
@@ -70,7 +71,7 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
 
 
 def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) -> Solved:
-    """Round every number, and ask what readers of the rounded ones learn about primary cells."""
+    """Round every number, and determine what readers of the rounded ones learn about primary cells."""
     cells = loaded.cells
     bases = bases_of(options, loaded)
     base = np.array([bases[cell.measured] * 10**cell.decimals for cell in cells], dtype=np.int64)
@@ -82,7 +83,7 @@ def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) 
         run,
         seconds=options.seconds,
     )
-    # Less than a multiple from its value, or as many more as the furthest number went.
+    # Within one multiple of its value, plus as many more as the furthest number moved.
     reach = base * (1 + rounding.beyond) - 1
     is_shown = np.array([cell.is_shown for cell in cells], dtype=bool)
     least = np.where(is_shown, rounding.numbers - reach, -LARGEST)
@@ -106,7 +107,7 @@ DEFAULT_BASE = 5
 
 
 def bases_of(options: ProtectOptions, loaded: Loaded) -> dict[str, int]:
-    """The base of what each table measures."""
+    """The rounding base for the variable of each table."""
     found: dict[str, int] = {}
     for table in loaded.tables:
         base = table.options.base or options.base or DEFAULT_BASE
@@ -119,7 +120,7 @@ def bases_of(options: ProtectOptions, loaded: Loaded) -> dict[str, int]:
 
 
 def _repaired(problem: Problem, hiding: Hiding, certificate: Certificate, run: Run) -> Hiding:
-    """Hide more where a witness exists in fractions and not in whole units."""
+    """Hide more where a witness exists in fractions but not in whole units."""
     hidden, witnesses = hiding.hidden.copy(), list(hiding.witnesses)
     is_changed = False
     for number in certificate.missing:
@@ -181,7 +182,7 @@ def _whole_witness(problem: Problem, demand: Demand, hidden: Bools, run: Run) ->
 
 
 def _trimmed(problem: Problem, hiding: Hiding, certificate: Certificate) -> Hiding:
-    """Show again what no witness changes: every witness stays one."""
+    """Unhide the cells that no witness changes; every witness remains valid."""
     used = problem.must_hide.copy()
     for change in certificate.changes:
         if change is not None:

@@ -10,7 +10,7 @@ from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.protect.load import Loaded
 
-__all__ = ["Question", "closes_a_circle", "question_of", "verdict"]
+__all__ = ["Question", "closes_a_circle", "noisy_verdict", "question_of", "verdict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Question:
     primary : int
         Cells that must be protected.
     attackers : int
-        Contributors who know themselves, from whom the cells are protected beside the outsider.
+        Contributors who know their own part, against whom the cells are protected in addition to the outsider.
     known_percent : float or None
         How well the outsider knows every number beforehand.
     unknown_pairs : int
@@ -30,11 +30,17 @@ class Question:
     asks_contributors : bool
         Whether contributors were asked about at all.
     dependent : tuple of (str, str)
-        Attributes of which the records show that the first determines the second, and no hierarchy says so.
+        Pairs of attributes where the records show that the first determines the second, but no hierarchy says so.
     is_circle : bool
         Whether tables are linked in a circle, so that readers could also reason about the crossed table that nobody publishes.
     waived : int
-        Cells that a rule calls primary and that are published by decision.
+        Cells that a rule calls primary and that are published by decision, or were published before.
+    earlier : int or None
+        Tables and files that were published before about the same people and were asked about together with these; None without a register.
+    apart : str or None
+        A note for when the register says nothing about these people or some of its publications are left aside.
+    is_noisy : bool
+        Whether readers who average away the noise of cell keys were asked about.
     """
 
     primary: int
@@ -45,6 +51,9 @@ class Question:
     dependent: tuple[tuple[str, str], ...]
     is_circle: bool
     waived: int
+    earlier: int | None = None
+    apart: str | None = None
+    is_noisy: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a JSON result."""
@@ -52,6 +61,12 @@ class Question:
 
     def asked(self) -> list[str]:
         """In sentences."""
+        if self.is_noisy:
+            return [
+                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals that these "
+                "tables have, and earlier ones with cell keys.",
+                "The same against readers who know the largest noise and propagate least and largest counts over every sum of these tables.",
+            ]
         knows = "that no number is negative"
         if self.known_percent is not None:
             knows = f"every number to within {self.known_percent:g} % beforehand"
@@ -62,11 +77,27 @@ class Question:
             told.append(
                 f"The same against {counted(self.attackers, 'contributor')} who each know their own part and are alone or one of two in a cell."
             )
+        if self.earlier:
+            told.append(
+                f"All together with {counted(self.earlier, 'earlier publication')} about the same people."
+            )
         return told
 
     def not_asked(self) -> list[str]:
         """In sentences."""
         told = ["Tables published before, and other variables of the same contributors, were not looked at."]
+        if self.earlier is not None:
+            told = ["Other variables of the same contributors were not looked at."]
+        if self.is_noisy:
+            told = [
+                "Bounds were propagated over sums, not solved exactly over all tables at once: readers who do that, or know numbers of "
+                "other people beforehand, can learn more.",
+                "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
+            ]
+        if self.apart is not None:
+            told.append(f"{self.apart[0].upper()}{self.apart[1:]}")
+        if self.is_noisy:
+            return told
         if not self.asks_contributors:
             told.append("Contributors who know their own part were not asked about.")
         else:
@@ -94,7 +125,7 @@ class Question:
             )
         if self.waived:
             told.append(
-                f"Published by decision although a rule calls them primary: {counted(self.waived, 'cell')}."
+                f"Published by decision, or before, although a rule calls them primary: {counted(self.waived, 'cell')}."
             )
         return told
 
@@ -107,11 +138,13 @@ def question_of(
     known_percent: float | None,
     asks_contributors: bool,
     waived: int,
+    earlier: int | None = None,
+    apart: str | None = None,
 ) -> Question:
     """What was asked about these tables."""
     by_variable: dict[str, list[frozenset[str]]] = {}
     is_many = False
-    for table in loaded.tables:
+    for table in (*loaded.tables, *loaded.earlier):
         axes = table.grid.axes
         by_variable.setdefault(table.options.quantity, []).append(
             frozenset(axis.attribute.of for axis in axes)
@@ -126,14 +159,16 @@ def question_of(
         dependent=loaded.dependent,
         is_circle=is_many or any(closes_a_circle(sets) for sets in by_variable.values()),
         waived=waived,
+        earlier=earlier,
+        apart=apart,
     )
 
 
 def closes_a_circle(sets: Sequence[frozenset[str]]) -> bool:
     """Whether sets of attributes are linked in a circle (are not decomposable).
 
-    Tables by sets without a circle that agree in what they share always have a crossed table behind them; where there is a circle,
-    that there must be one tells readers more (Graham's reduction decides it).
+    Tables by sets without a circle that agree where they overlap always have a crossed table behind them; where there is a circle,
+    its existence tells readers more (Graham's reduction decides it).
 
     Examples
     --------
@@ -152,6 +187,30 @@ def closes_a_circle(sets: Sequence[frozenset[str]]) -> bool:
         ]
         if left == before:
             return any(left)
+
+
+def noisy_verdict(
+    question: Question, *, limit: int, forecast: float, measured: float, n_certain: int, n_told: int = 0
+) -> Verdict:
+    """What counts with cell keys amount to; never more than care, because nothing is proved."""
+    reasons = (
+        *question.asked(),
+        f"They hit {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
+        "Totals are not the sums of their parts.",
+        *question.not_asked(),
+    )
+    if n_certain:
+        certain = f"Readers can be sure of {counted(n_certain, 'small count')}; {n_told:,} of them follow from bounds and sums."
+        return Verdict(
+            Level.STOP,
+            "Do not publish: publish fewer tables or codes, or choose a larger variance.",
+            (certain, *reasons),
+        )
+    return Verdict(
+        Level.CARE,
+        "Nothing found: by forecast averaging is less than 95 % sure of each small count, and none follows from bounds and sums as far as asked.",
+        reasons,
+    )
 
 
 def verdict(

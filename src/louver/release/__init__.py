@@ -1,1 +1,1 @@
-"""The release directory: what leaves the house, the manifest that describes it, and the check that doubts it."""
+"""The release directory: what is published, the manifest that describes it, and the check that verifies it."""

@@ -1,9 +1,9 @@
-"""The files of somebody's release directory, opened with care.
+"""The files of an untrusted release directory, opened with care.
 
 Only plain files are opened, by names that the manifest lists and that stay inside the folder. Parquet files are read in
-batches, text as numbers into its dictionary, so that memory follows what is distinct in a file and not what its
-compression can be made to unfold to. What has to be held whole may have as many values as the file's metadata admit to, up to
-`MOST_VALUES`. Time follows the bytes that lie on the disk: a file that unfolds to more values than its size allows is not read, nor
+batches, text as numbers into its dictionary, so that memory depends on the distinct values in a file and not on what its
+compression can be made to expand to. What has to be held whole may have as many values as the file's metadata state, up to
+`MOST_VALUES`. Time depends on the bytes on disk: a file that expands to more values than its size allows is not read, nor
 is one that consists of holes.
 """
 
@@ -25,41 +25,42 @@ __all__ = [
     "Folder",
     "Malformed",
     "are_hollow",
+    "is_text",
     "plain_files",
     "read_text",
     "without_dictionary",
 ]
 
 BATCH_ROWS = 1 << 18
-"""Rows that are looked at together."""
+"""Rows that are processed together."""
 
 MOST_VALUES = 1 << 27
-"""Most values of a file that is held whole."""
+"""Maximum number of values in a file that is held whole."""
 
 MOST_BYTES = 1 << 32
-"""Most bytes, before compression, of a file that is held whole."""
+"""Maximum size in bytes, uncompressed, of a file that is held in memory whole."""
 
 MOST_ENTRIES = 100_000
-"""Most files and folders of a release."""
+"""Maximum number of files and folders in a release."""
 
 FREE_VALUES, VALUES_PER_BYTE = 100_000_000, 64
 """Values that a column of a Parquet file may have whatever its size, and how many more for each byte of the file.
 
-A column in which every row is alike takes a few bytes for any number of rows; reading them takes time all the same.
+A column in which every row is alike takes a few bytes for any number of rows; reading them still takes time.
 """
 
 MOST_TEXT = 1 << 26
-"""Most bytes of a page or another text that is held whole."""
+"""Maximum size in bytes of a page or other text that is held in memory whole."""
 
 MOST_HOLES, MOST_SIZE, FILLED = 1 << 30, 1 << 42, 100
-"""Bytes that all files together may have without lying on the disk, and bytes in all.
+"""Bytes that all files together may have without occupying disk space, and bytes in total.
 
-A file system that compresses may store FILLED bytes as one, so that this many count as lying on the disk for each byte that does.
+A file system that compresses may store FILLED bytes as one, so this many bytes count as stored for each byte on the disk.
 """
 
 
 class Malformed(ValueError):
-    """Files or promises that are not of the form they must have; the message says how."""
+    """Files or promises that do not have the required form; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Folder:
         return self.path / name
 
     def footer(self, name: str) -> pq.FileMetaData:
-        """Metadata of a Parquet file, refused where it would unfold to more than its size allows."""
+        """Metadata of a Parquet file, refused if it would expand to more than its size allows."""
         path = self.file(name)
         metadata = pq.read_metadata(path)
         most = FREE_VALUES + VALUES_PER_BYTE * path.stat().st_size
@@ -108,7 +109,7 @@ class Folder:
         names = list(dict.fromkeys(columns))
         metadata = self.footer(name)
         schema = metadata.schema.to_arrow_schema()
-        texts = [column for column in names if _is_text(schema.field(column).type)]
+        texts = [column for column in names if is_text(schema.field(column).type)]
         with pq.ParquetFile(self.file(name), metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 yield pa.Table.from_batches([batch]).select(names)
@@ -156,7 +157,7 @@ class Folder:
 
 
 def are_hollow(paths: Iterable[Path]) -> bool:
-    """Whether files are together larger than any release, or than what lies on the disk of them: reading holes takes hours."""
+    """Whether files together are larger than any release, or much larger than their disk usage: reading holes takes hours."""
     size, holes = 0, 0
     for path in paths:
         found = os.stat(path, follow_symlinks=False)
@@ -167,7 +168,7 @@ def are_hollow(paths: Iterable[Path]) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """The text of a page; Malformed where it is larger than any."""
+    """The text of a page; Malformed if it is larger than any page can be."""
     with path.open("rb") as stream:
         text = stream.read(MOST_TEXT + 1)
     if len(text) > MOST_TEXT:
@@ -176,7 +177,7 @@ def read_text(path: Path) -> str:
 
 
 def plain_files(folder: Path) -> tuple[set[str], int]:
-    """Names of the plain files below a folder, and how many entries are neither a plain file nor a folder of its own."""
+    """Names of the plain files below a folder, and how many entries are neither a plain file nor a real folder."""
     names: set[str] = set()
     odd = 0
     waiting = [(folder, "")]
@@ -204,7 +205,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def without_dictionary(table: pa.Table) -> pa.Table:
-    """Dictionary columns as what they stand for."""
+    """Dictionary columns decoded to their values."""
     columns: list[Any] = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
@@ -212,9 +213,10 @@ def without_dictionary(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this kind are text, in a dictionary or not."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
-        or (pa.types.is_dictionary(kind) and _is_text(kind.value_type))
+        or (pa.types.is_dictionary(kind) and is_text(kind.value_type))
     )

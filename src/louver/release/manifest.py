@@ -1,4 +1,4 @@
-"""The manifest of a release directory: what it says, and reading it without believing it.
+"""The manifest of a release directory: its content, and reading it without trusting it.
 
     DIR/manifest.json     what, when, how, promises made, sha256 of every file
     DIR/data/             the published files
@@ -40,7 +40,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a release says about itself.
+    """What a release states about itself.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Manifest:
     privacy : mapping
         Guarantee, neighbour relation, budget, invariants it is conditional on; empty where there is none.
     results : mapping
-        What came out: loss, gap, counts of the released file.
+        The outcome: loss, gap, counts of the released file.
     disclosures : sequence of str
         What is published exactly.
     warnings : sequence of str
@@ -96,12 +96,12 @@ def digest(content: Mapping[str, Any]) -> str:
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read a manifest as it stands; `verify` decides whether to believe it.
+    """Read a manifest as it stands; `verify` decides whether to trust it.
 
     Raises
     ------
     InputError
-        Where there is no release directory or its manifest is not one of ours.
+        If there is no release directory or its manifest was not written by louver.
     """
     return parse(read_content(folder), Path(folder).name)
 
@@ -113,13 +113,13 @@ def read_content(folder: str | Path) -> dict[str, Any]:
         raise InputError(f"{folder.name} is no release directory; it has no {MANIFEST}.", file=folder.name)
     with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         content: dict[str, Any] = dict(read_json(folder / MANIFEST).items())
-        digest(content)  # text with half a character has no bytes
+        digest(content)  # text with a lone surrogate cannot be encoded
         return content
     raise _unreadable(folder.name)
 
 
 def parse(content: Mapping[str, Any], name: str) -> Manifest:
-    """The manifest that a content spells; `name` is the folder's, for the message."""
+    """The manifest with the given content; `name` is that of the folder, for the message."""
     if content.get("format") != FORMAT:
         raise InputError(
             f"{MANIFEST} in {name} has a format that louver {__version__} does not read; use the version that made it.",
@@ -154,7 +154,7 @@ LISTS = {"promises": dict, "disclosures": str, "warnings": str}
 
 
 def _is_typed(manifest: Manifest) -> bool:
-    """Whether every field is of its type; what promises hold is checked with them."""
+    """Whether every field has its declared type; the content of promises is checked with the promises."""
     entries = manifest.files.values()
     return (
         all(isinstance(getattr(manifest, name), kinds) for name, kinds in FIELDS.items())
@@ -168,7 +168,7 @@ def _is_list(values: object, kind: type) -> bool:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a path is a file itself: no link, no pipe, no device; opening it cannot hang or lead elsewhere."""
+    """Whether a path is a regular file, not a link, pipe or device, so that opening it cannot hang or lead elsewhere."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except (OSError, ValueError):

@@ -34,7 +34,7 @@ class Memory:
     entries : tuple of Entry
         Publications from the same records.
     sketch : Sketch or None
-        Who is in the records; None where nobody asked, for the register is empty and nothing is to be entered.
+        Who is in the records; None if not needed, because the register is empty and nothing is to be entered.
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are others by the word of the steward.
     remark : str or None
@@ -70,7 +70,7 @@ class Memory:
         source : SourceOptions
             How the records are read; all of them are looked up, whatever `where` lets through.
         person : str, optional
-            Column that tells one person from another; by default the one that the register was told of, where these records have it.
+            Column that tells one person from another; by default the one recorded in the register, if these records have it.
         is_new_population : bool
             Whether the steward says that people who are not known again are others than all in the register.
         is_publishing : bool
@@ -131,13 +131,13 @@ class Memory:
 
 
 def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:
-    """The column of persons that the register was told of last, where these records have it."""
+    """The column of persons last recorded in the register, if these records have it."""
     named = [one.persons.column for one in known.values() if one.persons is not None]
     return next((name for name in reversed(named) if name in columns), None)
 
 
 def _families(entries: Sequence[Entry], same: set[str]) -> tuple[set[str], set[str]]:
-    """All sketches of the same records, by what entries say of one another, and those of other people."""
+    """All sketches of the same records, by what entries say about one another, and those of other people."""
     n_known = 0
     while n_known < len(same):
         n_known = len(same)
@@ -157,7 +157,7 @@ def _may_be_same(common: Common) -> bool:
 def _strangers(strange: Sequence[Entry], commons: Mapping[str, Common], name: str, register: Register) -> str:
     """What is known of publications that are not from these records, by the one with most people in common.
 
-    A clause that does not begin with the name of a file, for pages write its first letter large.
+    A clause that does not begin with a file name, because pages capitalise its first letter.
     """
     unlike = [entry for entry in strange if commons[entry.records].share is None]
     if unlike:

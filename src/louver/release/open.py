@@ -1,4 +1,4 @@
-"""Reading any release back: what it is, its tables, and what it says of itself."""
+"""Reading any release back: what it is, its tables, and what it says about itself."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from louver._html import html_table
 from louver.errors import InputError
+from louver.release.draws import draw_tables
 from louver.release.folder import Folder, Malformed, plain_files, read_text
 from louver.release.manifest import Manifest, read_manifest
 from louver.release.verify import Verification, verify
@@ -44,16 +45,16 @@ class _Tables(Mapping[str, pa.Table]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Release:
-    """A release directory as it lies there; `verify` doubts it.
+    """A release directory as found on disk, not yet verified; see `verify`.
 
     Attributes
     ----------
     path : Path
     manifest : Manifest
-        Everything that it says of itself.
+        Everything that it states about itself.
     tables : mapping of str to pyarrow.Table
         The published Parquet files by name (`data/groups.parquet` is "groups", `data/tables/age.parquet` is "tables/age"), and
-        those beside them (`measurements/...`, `invariants`); each is read when it is asked for.
+        those next to them (`measurements/...`, `invariants`); each is read when it is asked for.
     """
 
     path: Path
@@ -78,7 +79,7 @@ class Release:
 
     @property
     def report(self) -> str | None:
-        """The HTML page for a person, if there is one."""
+        """The HTML page for human readers, if there is one."""
         if REPORT not in self._folder.files:
             return None
         try:
@@ -86,9 +87,23 @@ class Release:
         except Malformed as error:
             raise InputError(f"{self.path.name}: {error}.", file=REPORT) from None
 
-    def verify(self, *, skip_report: bool = False) -> Verification:
-        """Recompute every promise; `skip_report` leaves the page unchecked."""
-        return verify(self.path, skip_report=skip_report)
+    def verify(self, *, skip_report: bool = False, accept_strings: int | None = 0) -> Verification:
+        """Recompute every promise; the options are those of `louver.verify`."""
+        return verify(self.path, skip_report=skip_report, accept_strings=accept_strings)
+
+    def draws(self, n: int = 10, seed: int = 0) -> list[pa.Table]:
+        """Completed copies of a k-anonymous file, for multiple imputation.
+
+        Every interval and set is replaced by a value that it may stand for, drawn from a model of the columns together. Analyse each copy
+        and combine the estimates by Rubin's rules. The same seed gives the same copies.
+        """
+        if self.kind != "anonymize":
+            raise InputError(
+                f"{self.path.name} has no generalised records; draws are of releases by anonymize.",
+                file=self.path.name,
+            )
+        is_local = self.manifest.parameters.get("recoding", "local") == "local"
+        return draw_tables(self.tables["anonymized"], self.tables["mapping"], n, seed, is_local=is_local)
 
     def __repr__(self) -> str:
         told = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]
@@ -117,7 +132,7 @@ def open_release(path: str | Path) -> Release:
     Raises
     ------
     InputError
-        Where it is no release directory, or its manifest cannot be read.
+        If it is not a release directory, or its manifest cannot be read.
     """
     place = Path(path)
     if not place.is_dir():

@@ -1,6 +1,6 @@
-"""A release as one file: packed to be taken away, and unpacked from somebody else without trusting it.
+"""A release as one file: packed to be taken away, and unpacked safely when it comes from someone else.
 
-What is unpacked may come from anybody. Names that lead out of the folder, links, and archives that are larger than any release
+What is unpacked may come from anyone. Names that lead out of the folder, links, and archives that are larger than any release
 are refused before or while they are read; sizes are counted as they are written, not as the archive states them.
 """
 
@@ -22,9 +22,9 @@ __all__ = ["MOST_BYTES", "MOST_FILES", "pack", "unpack"]
 
 MOST_FILES = 5_000
 MOST_BYTES = 2_000_000_000
-"""Bytes of all files together, unpacked."""
+"""Limit on the bytes of all files together, unpacked."""
 MOST_DIRECTORY = 2_000_000
-"""Bytes of the list of files at the end of an archive; Python reads all of it at once."""
+"""Maximum size in bytes of the file list at the end of an archive; Python reads all of it at once."""
 MOST_LETTERS, MOST_DEPTH = 200, 8
 CHUNK = 1 << 20
 END, END_SIZE, LONG_END, LONG_END_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
@@ -48,7 +48,7 @@ def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
     ----------
     archive : Path
     into : Path
-        Folder to make; whatever was written stays there where the archive is refused.
+        Folder to make; whatever was written stays there if the archive is refused.
     run : Run, optional
         Asked whether to go on.
 
@@ -60,7 +60,7 @@ def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
     Raises
     ------
     InputError
-        If it is no archive of a release, leads out of the folder, or is too large.
+        If it is not an archive of a release, leads out of the folder, or is too large.
     """
     _check_end(archive)
     into.mkdir(mode=0o700)
@@ -127,7 +127,7 @@ def _members(opened: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipInfo, str]]:
 
 
 def _written(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, most: int, run: Run) -> int:
-    """Write one file of at most so many bytes; how many it has."""
+    """Write one file of at most this many bytes; return how many it has."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     size = 0
     with opened.open(info) as stream, open(path, "xb") as written:

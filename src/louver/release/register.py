@@ -2,7 +2,7 @@
 
     DIR/key                  32 bytes; people are known here only by hashes under this key
     DIR/people-HASH.json     sketch of one set of records: who is in it (`data.people`)
-    DIR/000001.json          one entry: when, about whom, what it tells
+    DIR/000001.json          one entry: when, about whom, what it says
     DIR/head                 hash of the newest entry
 
 An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back
@@ -38,7 +38,7 @@ START = "0" * 64
 FORMAT = 1
 """Of an entry."""
 MOST_BYTES = 1 << 28
-"""Bytes of an entry, and of a sketch of records; no publication tells as much, and reading must end."""
+"""Bytes of an entry, and of a sketch of records; no publication needs as much, and reading must be bounded."""
 MOST_KEY = 1 << 10
 OPTION = "--register"
 
@@ -55,7 +55,7 @@ class Entry:
     records : str
         Hash of the sketch of the records.
     same, apart : list of str
-        Sketches of the same records, saved otherwise, and of records whose people the steward said are others.
+        Sketches of the same records saved differently, and of records whose people the steward declared to be different.
     content : mapping
         What was published, as the verb wrote it.
     previous, digest : str
@@ -73,7 +73,7 @@ class Entry:
 
 
 class Register:
-    """A register, opened and looked through.
+    """A register, opened and checked.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Register:
         return digest
 
     def keep_sketch(self, sketch: Sketch) -> str:
-        """Keep who is in some records, and return the sketch's hash."""
+        """Store a sketch of who is in some records, and return its hash."""
         digest = sketch.digest
         try:
             with suppress(FileExistsError):
@@ -152,7 +152,7 @@ class Register:
         return found
 
     def _made_key(self) -> bytes:
-        """The key; made where the register is new."""
+        """The key; created if the register is new."""
         path = self.folder / KEY
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -167,7 +167,7 @@ class Register:
         return key
 
     def _read(self) -> list[Entry]:
-        """Every entry, each looked at."""
+        """Every entry, each one checked."""
         numbers = sorted(
             int(found[1]) for name in os.listdir(self.folder) if (found := ENTRY.fullmatch(name))
         )

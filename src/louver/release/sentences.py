@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "CELL_KEY_CELLS",
     "CHAIN",
     "HIDDEN_CELLS",
     "IN_ORDER",
@@ -26,6 +27,10 @@ CHAIN = "M_c^ch with its published noise loses far more than it claims (ERRATA G
 ROUNDED_ALONE = "Regions need not add up to those above them: every number was rounded by itself."
 HIDDEN_CELLS = "numbers of the tables, exact wherever they are not hidden"
 ROUNDED_CELLS = "numbers of the tables, each rounded to a multiple of a base that is told"
+CELL_KEY_CELLS = (
+    "numbers of the tables, each with noise that belongs to its set of records: totals are not the sums of their parts, and the same noise "
+    "comes again wherever the same records are counted with the same keys; this is not differential privacy"
+)
 TABLES = "counts of people, exact or rounded as told, audited together with all that is in the register"
 
 

@@ -1,7 +1,7 @@
-"""JSON of a stranger: its size, its depth and the length of its numbers are bounded before anything is made of it.
+"""Untrusted JSON: its size, its depth and the length of its numbers are checked before it is parsed.
 
-A release is opened before anybody knows whether to trust it, so that reading it must cost no more than its bytes. Infinities and NaN
-are no JSON, and of two equal keys readers would take different ones: all are refused.
+A release is opened before anyone knows whether to trust it, so that reading it must cost no more than its bytes. Infinities and NaN
+are not JSON, and of two equal keys readers would pick different ones: all are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MOST_BYTES = 1 << 26
 """A manifest lists labels and files, never records."""
 
 MOST_PARTS = 1 << 24
-"""Most commas and brackets: each costs many times its byte once it is parsed."""
+"""Largest number of commas and brackets: each costs many times its byte once parsed."""
 
 LONGEST_NUMBER = 400
-"""Digits of a whole number; the largest float has 309."""
+"""Largest number of digits of a whole number; the largest float has 309."""
 
 
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
@@ -29,13 +29,13 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     Raises
     ------
     ValueError, OSError, RecursionError
-        Where it is too large, no strict JSON, too deep, or cannot be read.
+        If it is too large, not strict JSON, too deep, or cannot be read.
     """
     return parse_json(read_bytes(path, most_bytes))
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:
-    """The bytes of a file; ValueError where there are more."""
+    """The bytes of a file; ValueError if there are more than allowed."""
     with path.open("rb") as stream:
         text = stream.read(most_bytes + 1)
     if len(text) > most_bytes:
@@ -70,7 +70,7 @@ NOT_AS_WRITTEN = "has blanks, digits or escapes that a program would not write"
 
 
 def is_as_written(text: bytes) -> bool:
-    """Whether JSON is as a program writes it: blanks between its parts, digits beyond a float's and escapes could spell anything.
+    """Whether JSON is as a program would write it: blanks between its parts, digits beyond a float's and escapes could spell anything.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What a publication tells, as plain values that the register keeps: counts of a cross, shares, and files of records.
+"""What a publication discloses, as plain values that the register keeps: counts of a cross, shares, files of records and protected tables.
 
-Every verb that publishes exact numbers writes its entry with these; `audit` reads them all back (`audit/archive.py`).
+Every verb that publishes exact numbers writes its entry with these; `audit` reads them back (`audit/register.py`), and `protect` its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from louver.schema.recode import Recode
 
-__all__ = ["Plain", "counts", "file", "shares", "table"]
+__all__ = ["Plain", "counts", "file", "protected", "shares", "table"]
 
 Plain = dict[str, Any]
 Bounds = Sequence[int | None]
@@ -121,6 +121,38 @@ def shares(
         "decimals": decimals,
         "is_half_even": is_half_even,
         "is_empty": list(is_empty),
+    }
+
+
+def protected(
+    table: Plain,
+    codes: Plain,
+    *,
+    quantity: str,
+    value: str | None,
+    method: str,
+    shown: Sequence[Sequence[str | int]],
+    hidden: Sequence[Sequence[str]],
+) -> Plain:
+    """A table with hidden cells, so that `protect` can hide later tables consistently with it.
+
+    Parameters
+    ----------
+    table, codes : mapping
+        As the promise of the release has them.
+    quantity : str
+        What the numbers measure; `value` names the column that was added up, None for counts.
+    shown, hidden : sequences
+        The codes of each cell; of a shown one followed by its number in units of the last decimal.
+    """
+    return {
+        **{key: table[key] for key in ("name", "by", "depth", "decimals", "negative")},
+        "codes": {name: codes[name] for name in table["by"]},
+        "quantity": quantity,
+        "value": value,
+        "method": method,
+        "shown": [list(cell) for cell in shown],
+        "hidden": [list(cell) for cell in hidden],
     }
 
 

@@ -1,6 +1,6 @@
 """Doubting a release: every promise is recomputed from the published files; nothing is taken on trust.
 
-A release may be somebody else's. Only plain files that the manifest lists are opened, promises must be of the form and of the
+A release may come from a third party. Only plain files that the manifest lists are opened, promises must have the form and the
 strength that their verb requires, and whatever is wrong with them is a failed check, not an error.
 """
 
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from louver._html import html_table
 from louver._verdict import Level, Verdict
+from louver._version import __version__
 from louver._words import counted, listed
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, are_hollow, plain_files
@@ -36,9 +37,10 @@ from louver.release.pages.published import in_folder
 from louver.release.promises import PROMISES, Context, Outcome
 from louver.release.promises.asked import weaknesses
 from louver.release.promises.contents import check_contents
-from louver.release.promises.measurements import MEASUREMENTS, check_measurements
+from louver.release.promises.layout import check_layout
+from louver.release.promises.measurements import MEASUREMENTS, check_measurements, publisher_of
 from louver.release.promises.privacy import check_privacy
-from louver.release.promises.stated import check_stated
+from louver.release.promises.stated import MAKERS_WORD, check_stated
 from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, read_bytes
 
 if TYPE_CHECKING:
@@ -60,11 +62,16 @@ SAME_PAGE = "the page that follows from the manifest and the published files, by
 OTHER_PAGE = (
     "not the page that this version of louver makes of the release: it was edited, or another version made it"
 )
-UNREAD_PAGE = "not checked, as asked for: what it says is its maker's word"
+OTHER_VERSION = (
+    "its page was made by louver {version}, and this is louver {own}, which writes other pages; verify it with version {version}, or read "
+    "the page yourself and leave it out (--skip-report)"
+)
+UNREAD_PAGE = f"not checked, as asked for: {MAKERS_WORD}"
 TOGETHER = (
     "What the releases give away together was not checked: tables are audited together where they are published, and privacy losses "
     "add up in the ledger."
 )
+LONGEST_VERSION = 40
 BAD_FORM = "the files or the promise are not of the promised form"
 
 
@@ -94,7 +101,9 @@ class Verification:
         failed = sum(not check.passed for check in self.checks)
         if failed:
             return Verdict(Level.STOP, f"{failed} of {len(self.checks)} checks FAILED.")
-        unread = tuple(f"{check.name}: {check.found}." for check in self.checks if check.found == UNREAD_PAGE)
+        unread = tuple(
+            f"{check.name}: {check.found}." for check in self.checks if check.found.endswith(MAKERS_WORD)
+        )
         return Verdict(Level.CARE if unread else Level.OK, "Every promise holds.", unread)
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +140,7 @@ def judge_all(passed: Mapping[str, bool | None]) -> Verdict | None:
     Parameters
     ----------
     passed : mapping of str to bool or None
-        Name of each release -> whether every check passed, None where none was made. One that cannot be read did not pass.
+        Name of each release -> whether every check passed, None where none was made. A release that cannot be read has not passed.
 
     Returns
     -------
@@ -155,7 +164,9 @@ def _line(check: Check) -> str:
     return f"  {'passed' if check.passed else 'FAILED'} {printable(check.name)}: {printable(check.found)}"
 
 
-def verify(release: str | Path | Release, *, skip_report: bool = False) -> Verification:
+def verify(
+    release: str | Path | Release, *, skip_report: bool = False, accept_strings: int | None = 0
+) -> Verification:
     """Recompute every promise of a release directory.
 
     Parameters
@@ -163,13 +174,16 @@ def verify(release: str | Path | Release, *, skip_report: bool = False) -> Verif
     release : path or Release
         A release directory, or one that was opened.
     skip_report : bool
-        Leave report.html unchecked. Pages of earlier versions, whose words were others, cannot be made again; what they say is then
+        Leave report.html unchecked. Pages of earlier versions, which were worded differently, cannot be regenerated; their content is then
         their maker's word.
+    accept_strings : int, optional
+        How many strings of the manifest that are in no published file, such as labels merged by a recode, are accepted because a person has
+        read them. A few are accepted by default. None accepts any number.
 
     Raises
     ------
     InputError
-        Where there is no release directory; a release that fails its checks is no error.
+        If there is no release directory; a release that fails its checks is not an error.
     """
     folder = (Path(release) if isinstance(release, str | Path) else release.path).absolute()
     if not folder.is_dir():
@@ -185,7 +199,12 @@ def verify(release: str | Path | Release, *, skip_report: bool = False) -> Verif
     found, files = _check_files(folder, manifest)
     checks += files
     if all(check.passed for check in checks if check.name not in STATUS):
-        checks += check_promises(Folder(folder, found), manifest, skip_report=skip_report)
+        # Asked here only, and not when a release is sealed: its writer knows how its own files were written.
+        outcome = _doubted(lambda: check_layout(Context(Folder(folder, found), manifest)))
+        checks.append(Check("layout", outcome.passed, outcome.found))
+        checks += check_promises(
+            Folder(folder, found), manifest, skip_report=skip_report, accept_strings=accept_strings
+        )
     return Verification(release=folder.name, checks=tuple(checks))
 
 
@@ -197,7 +216,7 @@ def is_unchanged(release: Path) -> bool:
 
 
 STATUS = ("private noise", "for release")
-"""Checks of what a release is for; its promises are looked at all the same."""
+"""Checks of a release's intended use; its promises are checked regardless."""
 
 
 def _check_digest(folder: Path, content: dict[str, Any]) -> Check:
@@ -209,10 +228,15 @@ def _check_digest(folder: Path, content: dict[str, Any]) -> Check:
 
 
 def _check_status(manifest: Manifest) -> Iterator[Check]:
-    """Whether a release is for anybody's eyes; only what holds measurements has noise."""
+    """Whether a release may be published; only releases with measurements have noise."""
     if manifest.verb in MEASUREMENTS or manifest.not_private:
         is_private = not manifest.not_private
-        found = "yes" if is_private else "made with a seed that anyone can repeat"
+        by = publisher_of(manifest)
+        found = (
+            "yes" if by is None else f"drawn and published by {printable(by)}; louver accounts for none of it"
+        )
+        if not is_private:
+            found = "made with a seed that anyone can repeat"
         yield Check("private noise", is_private, found)
     for_release = not manifest.not_for_release
     yield Check("for release", for_release, "yes" if for_release else "made for evaluation, not for release")
@@ -240,21 +264,23 @@ def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check
     return present & set(manifest.files), checks
 
 
-def check_promises(folder: Folder, manifest: Manifest, *, skip_report: bool = False) -> Iterator[Check]:
-    """That the promises are those the verb must make, and each of them; that nothing else is said or in the folder."""
+def check_promises(
+    folder: Folder, manifest: Manifest, *, skip_report: bool = False, accept_strings: int | None = 0
+) -> Iterator[Check]:
+    """Check that the promises are those the verb must make, check each one, and check that the folder holds nothing else."""
     context = Context(folder, manifest)
     problem = _doubted(lambda: Outcome(False, next(weaknesses(manifest), "")))
     found = problem.found or f"{len(manifest.promises)}, as {manifest.verb} must make them"
     yield Check("promises", not problem.found, found)
     outcome = _doubted(lambda: check_contents(context))
     yield Check("contents", outcome.passed, outcome.found)
-    outcome = _doubted(lambda: check_stated(context))
+    outcome = _doubted(lambda: check_stated(context, accept_strings))
     yield Check("manifest contents", outcome.passed, outcome.found)
     if REPORT in manifest.files:
         outcome = (
             Outcome(True, UNREAD_PAGE)
             if skip_report
-            else _doubted(lambda: _check_report(context), OTHER_PAGE)
+            else _doubted(lambda: _check_report(context), _other_page(manifest))
         )
         yield Check("report", outcome.passed, outcome.found)
     if manifest.verb in MEASUREMENTS:
@@ -266,18 +292,26 @@ def check_promises(folder: Folder, manifest: Manifest, *, skip_report: bool = Fa
         yield check_promise(context, entry)
 
 
+def _other_page(manifest: Manifest) -> str:
+    """Why a page is not the one that this version makes, as far as the manifest tells."""
+    if manifest.version == __version__:
+        return OTHER_PAGE
+    return OTHER_VERSION.format(version=printable(manifest.version[:LONGEST_VERSION]), own=__version__)
+
+
 def _check_report(context: Context) -> Outcome:
-    """Make the page again from the manifest and the published files, and compare."""
+    """Regenerate the page from the manifest and the published files, and compare."""
+    other = _other_page(context.manifest)
     try:
         made = page_of(context.manifest, in_folder(context.folder))
     except Malformed:
-        return Outcome(False, OTHER_PAGE)
+        return Outcome(False, other)
     found = read_bytes(context.folder.file(REPORT), len(made.encode()))
-    return Outcome(True, SAME_PAGE) if found == made.encode() else Outcome(False, OTHER_PAGE)
+    return Outcome(True, SAME_PAGE) if found == made.encode() else Outcome(False, other)
 
 
 def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
-    """One promise: that it is of its form, and that the files keep it."""
+    """Check one promise: that it has the right form and that the files keep it."""
     name = str(entry.get("promise"))
     if name not in PROMISES:
         return Check(name, False, "not a promise that this version can check")
@@ -291,7 +325,7 @@ def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
 
 
 def _doubted(check: Callable[[], Outcome], bad_form: str = BAD_FORM) -> Outcome:
-    """The outcome of a check; whatever a strange file or promise makes it stumble over is a failure of theirs."""
+    """The outcome of a check; an error caused by a malformed file or promise counts as a failed check."""
     try:
         return check()
     except ValidationError as error:

@@ -17,7 +17,6 @@ from louver.errors import InputError, PromiseError
 from louver.release.folder import Folder
 from louver.release.manifest import MANIFEST, Manifest, file_entry, parse
 from louver.release.strict_json import parse_json
-from louver.release.verify import check_promises
 from louver.run import Run
 
 __all__ = ["ReleaseWriter", "check_out"]
@@ -88,7 +87,7 @@ class ReleaseWriter:
         return path
 
     def check(self) -> None:
-        """End here if the run was cancelled; asked between the parts of a long file."""
+        """End here if the run was cancelled; checked between the parts of a long file."""
         self._run.check()
 
     def seal(self, manifest: Manifest, log: Callable[[], str] | None = None) -> Manifest:
@@ -127,15 +126,29 @@ class ReleaseWriter:
 
 
 def _check_kept(folder: Folder, manifest: Manifest) -> None:
-    """Refuse to publish files that do not keep what is promised of them: a mistake of ours, found in time."""
+    """Refuse to publish files that do not keep what is promised of them: a bug in louver, caught in time."""
+    from louver.release.verify import check_promises  # a quarter of a second, and a release seals once
+
     as_read = parse(parse_json(manifest.to_json().encode()), folder.path.name)
-    for check in check_promises(folder, as_read):
+    # The steward has asked for the labels that a recode unites; anyone verifying is asked about them.
+    for check in check_promises(folder, as_read, accept_strings=None):
         if not check.passed:
             raise PromiseError(
-                f'the release would not keep its promise "{check.name}" and was not written, which is a mistake in louver to be '
-                "reported; a debit for it stays pending, and a version that mends it can take it up.",
+                f'the release would not keep its promise "{check.name}" and was not written, which is a mistake in louver to be reported; '
+                f"{_pending(manifest)}.",
                 promise=check.name,
             )
+
+
+def _pending(manifest: Manifest) -> str:
+    """What happens to the debit of a refused release."""
+    from louver.release.promises.measurements import MEASUREMENTS
+
+    if manifest.verb not in MEASUREMENTS:
+        return "nothing was published"
+    if manifest.parameters.get("noise") == "opendp":
+        return "its debit stays pending, and since OpenDP cannot draw the same noise again, `louver ledger abandon` closes it"
+    return "its debit stays pending, and a version that mends this can take it up"
 
 
 def _usual_mode(folder: Path) -> int:
@@ -158,7 +171,7 @@ def _sweep(parent: Path, prefix: str) -> None:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Remove a folder, unless somebody holds it."""
+    """Remove a folder, unless a process holds it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         if try_lock(handle):

@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 
 from louver import __version__
-from louver.anonymize.inference import NEARLY
+from louver.anonymize.analyses import Comparisons
+from louver.anonymize.metrics import NEARLY
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import COLUMNS_FILE, AnonymizedRelease
 from louver.data.write import replacing
@@ -21,9 +22,9 @@ __all__ = ["anonymize_report", "inside_report", "reports"]
 
 @contextmanager
 def reports(html: Path | None) -> Iterator[Callable[[AnonymizedRelease], str]]:
-    """Makes the page that is released, and the steward's, which is put in place if the block ends well and a release was made.
+    """Makes the released page and the steward's page; the latter is put in place if the block succeeds and a release was made.
 
-    All but its name is on disk by then: nothing can fail once a release is in place.
+    All but its final name is on disk by then, so nothing can fail once a release is in place.
     """
     if html is None:
         yield anonymize_report
@@ -84,6 +85,8 @@ def inside_report(release: AnonymizedRelease) -> str:
             "<h2>Compared with earlier releases</h2>"
             f'<p class="verdict{" risk" if is_risky else ""}">{escape(_sentence(str(release.intersection)))}</p>'
         )
+    if release.analyses is not None:
+        sections += _analyses(release.analyses)
     if release.curve:
         sections += [
             "<h2>Risk and utility</h2>",
@@ -126,14 +129,14 @@ def inside_report(release: AnonymizedRelease) -> str:
 
 
 def _worked_out(release: AnonymizedRelease) -> list[str]:
-    """What the columns that travel along give back of those that were generalised."""
+    """What the columns published unchanged reveal of those that were generalised."""
     if not release.unchanged:
         return []
     return [
         "<h2>What the unchanged columns give back</h2><p>Generalised values that follow from a column which is published "
         "unchanged, or from all of them together, for somebody who knows how they go together.</p>",
         table(
-            ["quasi-identifier", "generalised", "worked out exactly", f"at {NEARLY:.0%}", "above all from"],
+            ["quasi-identifier", "generalised", "inferred exactly", f"at {NEARLY:.0%}", "mostly from"],
             [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
         ),
     ]
@@ -141,7 +144,7 @@ def _worked_out(release: AnonymizedRelease) -> list[str]:
 
 def _beside(release: AnonymizedRelease) -> list[str]:
     """The loss of both ways of recoding, where one recoding holds for the whole file."""
-    u, beside = release.utility, release.beside
+    u, beside = release.utility, release.local
     if beside is None:
         return []
     lines: list[tuple[str, float, float, int]] = [
@@ -159,3 +162,36 @@ def _beside(release: AnonymizedRelease) -> list[str]:
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
+
+
+def _analyses(found: Comparisons) -> list[str]:
+    """Estimates before and after, those that do not survive first."""
+    lines = [
+        [
+            term.analysis,
+            term.term,
+            f"{term.before:.4g} ({term.before_lower:.4g} to {term.before_upper:.4g})",
+            "cannot be estimated"
+            if term.after is None
+            else f"{term.after:.4g} ({term.after_lower:.4g} to {term.after_upper:.4g})",
+            f"{term.overlap:.0%}",
+            "yes" if term.survives else "NO",
+        ]
+        for term in sorted(found.terms, key=lambda term: term.survives)
+    ]
+    how = (
+        "Estimates with 95 % intervals. After: ten completed copies of the published file, combined by Rubin's rules. An estimate survives "
+        "if its two intervals overlap by half or more and a coefficient stays above 0, below 0, or neither."
+    )
+    if found.propensity is not None:
+        how += (
+            f" A model that tries to tell the published records from the original ones does {found.propensity:.1f} times as well as "
+            "chance (1: they cannot be told apart)."
+        )
+    header = ["analysis", "estimate", "before", "after", "overlap", "survives"]
+    return [
+        "<h2>Which analyses survive</h2>",
+        f"<p>{escape(found.sentence)}</p>",
+        table(header, lines),
+        f"<p>{escape(how)}</p>",
+    ]

@@ -48,9 +48,11 @@ def write_audit_report(audit: JointAudit, request: Request[AuditOptions], path: 
 
 
 def _verdict(audit: JointAudit) -> str:
-    told = verdict(audit.verdict)
+    content = verdict(audit.verdict)
     return (
-        told if audit.remark is None else f"{told}<p>{escape(audit.remark[0].upper() + audit.remark[1:])}</p>"
+        content
+        if audit.remark is None
+        else f"{content}<p>{escape(audit.remark[0].upper() + audit.remark[1:])}</p>"
     )
 
 
@@ -83,14 +85,14 @@ def _advice(advice: Advice | None) -> list[str]:
 def _plan(plan: HidingPlan) -> str:
     """Further cells to hide in one table."""
     head = f"<h2>Further cells to hide in {escape(plan.table)}</h2>"
-    told = f"<p>{escape(plan.told[0].upper() + plan.told[1:])}.</p>"
+    content = f"<p>{escape(plan.words[0].upper() + plan.words[1:])}.</p>"
     if not plan.is_safe:
-        return f"{head}{told}"
+        return f"{head}{content}"
     lines = [
         (", ".join(f"{name}: {label}" for name, label in cell.items()) or "the grand total",)
         for cell in plan.cells
     ]
-    return f"{head}{told}{table(('cell',), lines)}"
+    return f"{head}{content}{table(('cell',), lines)}"
 
 
 def _cells(cells: list[AuditedCell]) -> str:

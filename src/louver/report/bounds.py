@@ -1,4 +1,4 @@
-"""The audit report: what would this table give away, and what would be better."""
+"""The audit report: what this table would disclose, and what would be better."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 
 from louver import __version__
 from louver._words import counted
-from louver.bounds.answer import BoundsAnswer, advice_beside
+from louver.bounds.answer import BoundsAnswer, TablePublication, advice_beside
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
-from louver.bounds.publication import Publication
-from louver.bounds.result import BoundsAudit, Cell, Comparison, TellingRow
-from louver.bounds.suggestions import UTILITY, Suggestions
+from louver.bounds.result import BoundedCell, BoundsAudit, Comparison, RevealingRow
+from louver.bounds.search import UTILITY, Suggestions
 from louver.data.read import name_of
 from louver.report.page import facts, page, picture, sentence, table, tiles, verdict, write_page
 from louver.run import Run
@@ -39,9 +38,9 @@ def bounds_report(
     audit: BoundsAudit | None = None,
     comparison: Comparison | None = None,
     suggestions: Suggestions | None = None,
-    publication: Publication | None = None,
+    publication: TablePublication | None = None,
 ) -> str:
-    """The report as HTML, from whichever results there are."""
+    """The report as HTML, built from the results that are available."""
     sections: list[str] = []
     if publication is not None:
         is_risky = publication.refused is not None or not publication.is_safe
@@ -64,7 +63,7 @@ def bounds_report(
 
 
 def write_bounds_report(answer: BoundsAnswer, request: Request[BoundsOptions], path: Path, run: Run) -> None:
-    """Write the report of all that a call answered."""
+    """Write the report on all results of a call."""
     source = name_of(request.data, request.source.table)
     html = run.attend(
         bounds_report,
@@ -131,19 +130,19 @@ def _tiles(audit: BoundsAudit) -> str:
     )
 
 
-def _telling_table(rows: Sequence[TellingRow], audit: BoundsAudit) -> str:
-    """Rows with their status; only what was listed is named."""
+def _telling_table(rows: Sequence[RevealingRow], audit: BoundsAudit) -> str:
+    """Rows with their status; only the listed rows are named."""
     people = "people" if audit.is_counted else "people at least"
     shown = rows[:MAX_LISTED]
     names = [*shown[0].row, *shown[0].col]
     lines = [[*one.row.values(), *one.col.values(), one.people] for one in shown]
     share = f"{float(100 * audit.certain):g} %"
-    told = f"<p>{'All' if audit.certain == 1 else f'At least {share}'} of the people in these rows have the status beside them.</p>"
-    return told + table([*names, people], lines) + _cut(len(rows))
+    content = f"<p>{'All' if audit.certain == 1 else f'At least {share}'} of the people in these rows have the status beside them.</p>"
+    return content + table([*names, people], lines) + _cut(len(rows))
 
 
-def _bounds_table(cells: Sequence[Cell]) -> str:
-    """The numbers of the picture."""
+def _bounds_table(cells: Sequence[BoundedCell]) -> str:
+    """The numbers shown in the figure."""
     if not cells:
         return ""
     names = [*cells[0].row, *cells[0].col]
@@ -183,7 +182,7 @@ def _facts(audit: BoundsAudit) -> list[tuple[str, str]]:
     return entries
 
 
-def _cell_table(cells: Sequence[Cell]) -> str:
+def _cell_table(cells: Sequence[BoundedCell]) -> str:
     shown = cells[:MAX_LISTED]
     names = [*shown[0].row, *shown[0].col]
     lines = [[*cell.row.values(), *cell.col.values(), cell.lower] for cell in shown]

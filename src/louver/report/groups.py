@@ -9,6 +9,6 @@ __all__ = ["groups_report"]
 
 
 def groups_report(release: GroupRelease) -> str:
-    """The report as HTML. It is published with the release, and made from what is published with it."""
+    """The report as HTML. It is published with the release, and built only from what is published there."""
     tables = {DATA_FILE: release.to_frame(), PERSONS_FILE: release.persons_frame()}
     return page_of(release.manifest({}), in_memory(tables))

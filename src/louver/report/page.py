@@ -40,7 +40,7 @@ def picture(drawn: Figure, caption: str) -> str:
 
 
 def check_page(path: Path, read: Iterable[Path]) -> None:
-    """Refuse a report that could not be written, or that would replace a file that the call reads."""
+    """Refuse a report that could not be written or would replace a file that the call reads."""
     if not is_replaceable(path):
         raise InputError(
             f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"

@@ -6,14 +6,14 @@ from html import escape
 
 from louver._version import __version__
 from louver.data.dependencies import CHANCE, LEAST_ACCURACY, LEAST_GAIN
-from louver.profile.result import Distribution, Profile, percent, told_dependencies
+from louver.profile.result import DistributionOfValues, Profile, dependency_lines, percent
 from louver.profile.roles import MOSTLY_ALONE, Role
 from louver.report.page import page, picture, table, tiles, verdict
 
 __all__ = ["profile_report"]
 
 MAX_LISTED = 100
-BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # of a small picture, in pixels
+BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # of a small chart, in pixels
 COLOUR = "#2a6f97"
 
 
@@ -31,8 +31,9 @@ def profile_report(profile: Profile) -> str:
         ),
         "<h2>Sets of columns that single people out</h2>",
         _sets(profile),
-        "<h2>Columns that tell others</h2>",
+        "<h2>Columns that determine others</h2>",
         _dependencies(profile),
+        *_scenarios(profile),
         "<h2>How values are spread</h2>",
         _distributions(profile),
         _method(profile),
@@ -51,7 +52,7 @@ def _tiles(profile: Profile) -> str:
             (n_alone, "columns that single people out by themselves", n_alone > 0),
             (n_quasi, "quasi-identifiers suggested", False),
             (profile.n_sets, "small sets that single people out", bool(profile.sets)),
-            (len(profile.dependencies), "pairs of which one tells the other", False),
+            (len(profile.dependencies), "pairs of which one determines the other", False),
         ]
     )
 
@@ -78,10 +79,10 @@ def _unbroken(share: float) -> str:
 
 def _sets(profile: Profile) -> str:
     if not profile.sets:
-        told = (
+        content = (
             f"No set of up to {profile.largest} columns singles out {percent(profile.share)} of the records."
         )
-        return f"<p>{escape(told)}</p>"
+        return f"<p>{escape(content)}</p>"
     lines = [
         [", ".join(one.columns), len(one.columns), one.n_alone, _unbroken(one.share)]
         for one in profile.sets[:MAX_LISTED]
@@ -92,13 +93,52 @@ def _sets(profile: Profile) -> str:
 
 def _dependencies(profile: Profile) -> str:
     if not profile.dependencies:
-        return "<p>No column tells another.</p>"
-    lines = told_dependencies(profile.dependencies)[:MAX_LISTED]
+        return "<p>No column determines another.</p>"
+    lines = dependency_lines(profile.dependencies)[:MAX_LISTED]
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
+def _scenarios(profile: Profile) -> list[str]:
+    """The risk of a sample: one line for each set of columns that someone might know, then the details behind it."""
+    if not profile.scenarios:
+        return []
+    header = [
+        "who knows",
+        "people of the population",
+        "records alone",
+        "expected matches",
+        "highest risk",
+        "average risk",
+    ]
+    lines = [
+        [
+            f"{one.name}: {', '.join(one.columns)}",
+            round(one.people),
+            one.unique_records,
+            round(one.expected_matches, 1),
+            percent(one.journalist_highest),
+            percent(one.marketer),
+        ]
+        for one in profile.scenarios
+    ]
+    details = "".join(
+        f"<p>{'<br>'.join(escape(line.strip()) for line in one.lines())}</p>" for one in profile.scenarios
+    )
+    note = (
+        "A combination of values that f records of the file have is taken to belong to F people of the population, of whom the "
+        "sampling weights tell how many there may be; the risk is the expected 1 / F. People alone in the population are estimated by "
+        "models that can differ a lot: read them as an order of magnitude."
+    )
+    return [
+        "<h2>Risk of records, by what somebody knows</h2>",
+        table(header, lines),
+        details,
+        f"<p>{note}</p>",
+    ]
+
+
 def _distributions(profile: Profile) -> str:
-    """A small picture of each column with its numbers beside it."""
+    """A small chart of each column next to its figures."""
     rows = "".join(
         f"<tr><td>{escape(column.name)}</td><td>{_bars(column.name, found)}</td><td>{escape(_numbers(found))}</td></tr>"
         for column in profile.columns
@@ -109,11 +149,11 @@ def _distributions(profile: Profile) -> str:
     )
 
 
-def _numbers(found: Distribution) -> str:
+def _numbers(found: DistributionOfValues) -> str:
     return "; ".join(f"{label}: {count:,}" for label, count in zip(found.labels, found.counts, strict=True))
 
 
-def _bars(name: str, found: Distribution) -> str:
+def _bars(name: str, found: DistributionOfValues) -> str:
     most = max(max(found.counts), 1)
     step = BAR_WIDTH + GAP
     bars = "".join(
@@ -132,7 +172,7 @@ def _method(profile: Profile) -> str:
     text = (
         f"A set of columns singles people out if at least {percent(profile.share)} of the records have a combination of values "
         "that nobody else has, and if no part of the set reaches that. A column identifies by itself if at least "
-        f"{MOSTLY_ALONE:.0%} of its values occur once. A column tells another if, among records that share its value, at least "
+        f"{MOSTLY_ALONE:.0%} of its values occur once. A column determines another if, among records that share its value, at least "
         f"{LEAST_ACCURACY:.0%} agree with the commonest value of the other; if that puts right at least {LEAST_GAIN:.0%} of what "
         f"the commonest value alone gets wrong; and if chance would show it less than once in {1 / CHANCE:,.0f} tables. Kinds and "
         "roles are guesses from values and names: check them."

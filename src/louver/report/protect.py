@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from html import escape
 from itertools import islice
 from pathlib import Path
 
 from louver import __version__
 from louver.protect.options import ProtectOptions
-from louver.protect.result import HiddenCell, ProtectedTables
+from louver.protect.result import CellKeyFigures, HiddenCell, ProtectedTables
 from louver.report.page import facts, page, table, tiles, verdict, write_page
 from louver.run import Run
 from louver.schema.request import Request
@@ -15,6 +17,11 @@ from louver.schema.request import Request
 __all__ = ["protect_report", "write_protect_report"]
 
 MAX_LISTED = 500
+MAX_MAPS, MAX_ROWS, MAX_COLUMNS = 12, 60, 30
+"""Maps of the pattern, and the rows and columns of each."""
+
+STATUS = {"primary": "primary (C)", "secondary": "secondary (D)"}
+"""Kinds of hidden cells with their codes of confidentiality in SDMX, which only this report tells apart."""
 METHOD = (
     "<h2>How it was done</h2><p>Primary cells follow from the rules. A greedy pattern is improved by an exact search: a linear, then an "
     "integer program over inequalities that every protecting pattern satisfies. Its value is the bound. The pattern is certified in whole "
@@ -32,8 +39,19 @@ ROUNDING = (
 )
 
 
+CELL_KEYS = (
+    "<h2>How it was done</h2><p>Every record has a secret key, a hash of its person. The keys of the records of a cell add up to the key of the "
+    "cell, which is hashed again under a secret, and a perturbation table says which noise the result means for a count of this size. So the "
+    "same records have the same noise in every table of this register, as long as their column of persons stays as it is. Empty cells stay empty, and totals are not the sums of their parts. The estimates that readers can average are the number "
+    "itself, sums of its parts along one or two attributes, and totals less the other parts. Least and largest counts, which follow from the "
+    "largest noise, were propagated over all sums, but not solved exactly over all tables at once. It is not differential privacy.</p>"
+)
+
+
 def protect_report(found: ProtectedTables, source: str) -> str:
     """The report as HTML."""
+    if found.cell_keys is not None:
+        return _noisy_report(found, found.cell_keys, source)
     costs = "What hiding costs" if found.rounding is None else "Tables"
     sections = [verdict(found.verdict), _tiles(found), f"<h2>{costs}</h2>", _tables(found)]
     still_open = list(found.unprotected())
@@ -43,7 +61,11 @@ def protect_report(found: ProtectedTables, source: str) -> str:
         sections += ["<h2>What was decided by hand</h2>", table(("table", "cell", "decision"), found.decided)]
     if found.cells:
         listed = "Hidden cells, and why" if found.rounding is None else "Primary cells, and why"
-        sections += [f"<h2>{listed}</h2>", _cells(found.cells)]
+        sections += [
+            *(_maps(found) if found.rounding is None else ()),
+            f"<h2>{listed}</h2>",
+            _cells(found.cells),
+        ]
     sections += [_facts(found), METHOD if found.rounding is None else ROUNDING]
     subtitle = (
         f"Protected tables of {source}. For the data steward only: it shows confidential numbers, tells primary cells from others, "
@@ -59,6 +81,38 @@ def write_protect_report(
     """Write the report of one call."""
     source = "a spec" if request.spec is None else request.spec.name
     write_page(run.attend(protect_report, found, source), path)
+
+
+def _noisy_report(found: ProtectedTables, own: CellKeyFigures, source: str) -> str:
+    entries = [
+        ("Asked", " ".join(found.question.asked())),
+        ("Not asked", " ".join(found.question.not_asked())),
+        ("Noise", f"variance {own.variance:.4g}, at most {own.maximum:,}"),
+        ("Mean change", f"{own.mean_change:.3g}"),
+        ("Precision of the average of a small count", f"{own.estimates:.3g} times that of one number"),
+        ("Small counts that averaging hits", f"{own.measured:.1%}, forecast {own.forecast:.1%}"),
+        ("Small counts that follow from bounds and sums", f"{own.told:,}"),
+        ("Seconds", f"{found.summary.seconds:.1f}"),
+    ]
+    shown = [(t.table, t.cells, t.primary) for t in found.tables]
+    sections = [
+        verdict(found.verdict),
+        tiles(
+            [
+                (own.cells, "cells that are not empty", False),
+                (own.changed, "of them changed", False),
+                (own.small, f"counts below {own.limit:,}", False),
+                (own.certain, "of them that averaging, or bounds and sums, tell for sure", own.certain > 0),
+            ]
+        ),
+        "<h2>Tables</h2>",
+        table(("table", "cells shown", f"counts below {own.limit:,}"), shown),
+    ]
+    if found.cells:
+        sections += ["<h2>Counts that readers can tell</h2>", _cells(found.cells)]
+    sections += [f"<h2>What was asked</h2>{facts(entries)}", CELL_KEYS]
+    subtitle = f"Protected tables of {source}. For the data steward only: it shows confidential numbers and is not for release."
+    return page("How the counts were changed", subtitle, sections, f"Made by louver {__version__}.")
 
 
 def _tiles(found: ProtectedTables) -> str:
@@ -83,13 +137,31 @@ def _tables(found: ProtectedTables) -> str:
     return table(("table", "cells", "primary", "secondary", "hidden share of its finest cells"), lines)
 
 
+def _maps(found: ProtectedTables) -> Iterator[str]:
+    """The hidden cells of tables by two attributes, in a grid of the rows and columns that have any."""
+    made = 0
+    for name in dict.fromkeys(cell.table for cell in found.cells):
+        own = [cell for cell in found.cells if cell.table == name]
+        if len(own[0].cell) != 2 or made == MAX_MAPS:
+            continue
+        kinds = {tuple(cell.cell.values()): cell.kind[0].upper() for cell in own}
+        rows, columns = (list(dict.fromkeys(codes[place] for codes in kinds)) for place in (0, 1))
+        if len(rows) <= MAX_ROWS and len(columns) <= MAX_COLUMNS:
+            if not made:
+                yield "<h2>Map of the pattern</h2><p>P is primary, S secondary; rows and columns without hidden cells are left out.</p>"
+            made += 1
+            first, second = own[0].cell
+            lines = [(row, *(kinds.get((row, column), "") for column in columns)) for row in rows]
+            yield f"<h3>{escape(name)}</h3>" + table((f"{first} / {second}", *columns), lines)
+
+
 def _cells(cells: tuple[HiddenCell, ...] | list[HiddenCell]) -> str:
     lines = [
         (
             cell.table,
             ", ".join(f"{name}: {label}" for name, label in cell.cell.items()),
             cell.value,
-            cell.kind,
+            STATUS[cell.kind],
             "; ".join(cell.reasons),
         )
         for cell in islice(cells, MAX_LISTED)

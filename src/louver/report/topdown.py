@@ -9,5 +9,5 @@ __all__ = ["topdown_report"]
 
 
 def topdown_report(release: TopDownRelease) -> str:
-    """The report as HTML. It is published with the release, and made from what is published with it."""
+    """The report as HTML. It is published with the release and made only from what is published in it."""
     return page_of(release.manifest({}), in_memory({}))

@@ -43,8 +43,8 @@ class Attribute:
     kind : Kind
         Category (no order), ordered (order of the labels), integer, number or date (labels are ISO days).
     labels : tuple of str
-        The domain; the code of a label is its position. Empty while the domain is not listed, which an
-        ordered attribute cannot be: numbers before binning, or labels still to be taken from the data.
+        The domain; the code of a label is its position. Empty while the domain is not listed, which is not possible for an
+        ordered attribute: numbers before binning, or labels still to be taken from the data.
     hierarchy : Hierarchy, optional
         Tree whose leaves include all labels.
     missing : str, optional
@@ -96,7 +96,7 @@ class Attribute:
         Raises
         ------
         InputError
-            If the attribute has no such label.
+            If the attribute does not have this label.
         """
         code = self._codes.get(label)
         if code is None:
@@ -159,7 +159,7 @@ class Attribute:
             or not all(NUMBER_LABEL.fullmatch(label) for label in labels)
         ):
             raise self._error(
-                "has labels that are no numbers and cannot be cut into bins; merge labels instead"
+                "has labels that are not numbers and cannot be cut into bins; merge labels instead"
             )
         return Kind.INTEGER if all(INTEGER_LABEL.fullmatch(label) for label in labels) else Kind.NUMBER
 
@@ -188,7 +188,7 @@ class Attribute:
     def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, Ints]:
         """Cut numbers at the edges; the label for missing values, if any, stays a label of its own.
 
-        Whoever asks for bins says that labels are numbers, so a category whose labels all are needs no kind.
+        Asking for bins implies that labels are numbers, so a category whose labels are all numbers needs no kind.
         """
         whole = self._numeric_kind() is Kind.INTEGER
         if whole and not all(edge.is_integer() for edge in edges):

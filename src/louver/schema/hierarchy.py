@@ -40,7 +40,7 @@ class Hierarchy:
         For each level, from the leaves to the most general, the label above each leaf. A root `*` is added
         where the last level has more than one label.
     source : str
-        What messages call this hierarchy: a file name where it has one.
+        Name of this hierarchy in messages: its file name if it has one.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Hierarchy:
         """
         for number, day in enumerate(days, start=1):
             if not is_day(day):
-                message = f"{source}: label {number} is no day such as 2020-02-29; correct it."
+                message = f"{source}: label {number} is not a day such as 2020-02-29; correct it."
                 raise InputError(message, row=number)
         columns = [tuple(days)]
         for above in (_month, _quarter, _year, _decade):
@@ -148,7 +148,7 @@ class Hierarchy:
 
     @property
     def n_levels(self) -> int:
-        """Number of levels, leaves and root included."""
+        """Number of levels, including leaves and root."""
         return len(self.levels)
 
     @property
@@ -170,15 +170,15 @@ class Hierarchy:
         return self._ancestors[self._checked(level)]
 
     def leaf_codes(self, labels: Sequence[str]) -> Ints:
-        """Codes of leaves, which all of the labels are."""
+        """Codes of labels that must all be leaves."""
         return np.array([self._leaf_codes[label] for label in labels], np.int64)
 
     def has_leaf(self, label: str) -> bool:
-        """Whether the tree has such a leaf."""
+        """Whether the tree has this leaf."""
         return label in self._leaf_codes
 
     def ancestor_of(self, leaf: str, level: int) -> str:
-        """Label of `level` above a leaf."""
+        """Label at `level` above a leaf."""
         if not self.has_leaf(leaf):
             raise InputError(f"{self.source} has no such leaf.", file=self.source)
         return self.columns[self._checked(level)][self._leaf_codes[leaf]]
@@ -190,7 +190,7 @@ class Hierarchy:
         return Hierarchy.from_levels(columns, source=self.source)
 
     def with_leaf(self, label: str) -> Hierarchy:
-        """The tree with one leaf more, of which only the root is an ancestor."""
+        """The tree with one more leaf, whose only ancestor is the root."""
         columns = [(*column, label) for column in self.columns]
         if self.columns[-1][0] == ROOT:
             columns[-1] = (*self.columns[-1], ROOT)
@@ -221,7 +221,7 @@ class Hierarchy:
                 raise InputError(message, file=self.source, row=row)
 
     def _check_leaves(self) -> None:
-        """Refuse a leaf that stands on two rows."""
+        """Refuse a leaf that appears on two rows."""
         # Codes count first appearances, so up to the first repeat they equal the positions.
         repeats = np.flatnonzero(self._ancestors[0] != np.arange(len(self.columns[0])))
         if repeats.size:
@@ -233,7 +233,7 @@ class Hierarchy:
         """Parent of each label of `level`, which must be the same for all leaves below it."""
         child, above = self._ancestors[level], self._ancestors[level + 1]
         parents = np.empty(len(self.levels[level]), dtype=np.int64)
-        parents[child[::-1]] = above[::-1]  # the first leaf of a label is written last
+        parents[child[::-1]] = above[::-1]  # written in reverse, so that the first leaf of a label wins
         wrong = np.flatnonzero(parents[child] != above)
         if wrong.size:
             row = int(wrong[0]) + 1
@@ -252,7 +252,7 @@ class Hierarchy:
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day of the calendar in ISO form."""
+    """Whether a text is a valid calendar date in ISO format."""
     try:
         return DAY.fullmatch(text) is not None and bool(date.fromisoformat(text))
     except ValueError:
@@ -284,7 +284,7 @@ def _number(column: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 
 
 def _read_rows(path: str | Path) -> list[list[str]]:
-    """Fields of every line that is not blank; the separator is the one that splits the first line most."""
+    """Fields of every non-blank line; the separator is the one that splits the first line into most fields."""
     name = Path(path).name
     data = read_bytes(path)
     if name.endswith(".gz"):

@@ -1,7 +1,7 @@
-"""How a verb's options are written: once, in a frozen model, each with what every surface tells about it.
+"""How a verb's options are written: once, in a frozen model, with everything that any interface says about them.
 
 The command line, the verb's section of a spec, the reference pages and forms are derived from the model; the keywords of
-the verb in Python are held equal to it by a test.
+the verb in Python are kept in line with it by a test.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def option(
     Parameters
     ----------
     default : object
-        Value where the option is not given.
+        Value if the option is not given.
     help : str
-        What it means, in one sentence; the default is added to it where the sentence does not tell it.
+        What it means, in one sentence; the default is added if the sentence does not mention it.
     metavar, group : str
         What stands for the value in help texts; the heading that the option comes under.
     flag : str, optional
-        Its name on the command line, where that is not the field's name with hyphens.
+        Its name on the command line, if that is not the field's name with hyphens.
     file : {"one", "each"}, optional
         The value, or each of its values, names a file; in a spec it is relative to the spec.
     repeated : bool
@@ -92,10 +92,10 @@ def option(
     **limits
         Passed on to `pydantic.Field`.
     """
-    told: Any = {"metavar": metavar, "group": group, "flag": flag, "file": file, "repeated": repeated}
+    details: Any = {"metavar": metavar, "group": group, "flag": flag, "file": file, "repeated": repeated}
     if isinstance(default, dict):
-        return Field(default_factory=dict, description=help, json_schema_extra=told, **limits)
-    return Field(default=default, description=help, json_schema_extra=told, **limits)
+        return Field(default_factory=dict, description=help, json_schema_extra=details, **limits)
+    return Field(default=default, description=help, json_schema_extra=details, **limits)
 
 
 class VerbOptions(Options):
@@ -106,7 +106,7 @@ class VerbOptions(Options):
     verb : str
         Its name, which is that of its section in a spec.
     no_source : tuple of str
-        What can be told about a source and does not apply to this verb.
+        Options of sources that do not apply to this verb.
     needs_data : bool
         Whether the verb cannot work without records.
     """
@@ -122,13 +122,13 @@ class VerbOptions(Options):
         """Refuse a source that does not go with the options."""
 
     def with_unit(self, column: str) -> Self:
-        """The same, where a spec says of a column that it numbers units (`unit` under [anonymize])."""
+        """The same, if a spec says that a column identifies units (`unit` under [anonymize])."""
         return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """One option as help texts, forms and parsers need it."""
+    """One option, in the form that help texts, forms and parsers need."""
 
     name: str
     flag: str
@@ -149,8 +149,8 @@ def described(model: type[Options]) -> tuple[Described, ...]:
     --------
     >>> class Audit(Options):
     ...     small: int = option(5, "Counts below this are small.", metavar="N")
-    >>> [told] = described(Audit)
-    >>> told.flag, told.form, told.help
+    >>> [details] = described(Audit)
+    >>> details.flag, details.form, details.help
     ('--small', 'int', 'Counts below this are small (default 5).')
     """
     return tuple(
@@ -161,32 +161,32 @@ def described(model: type[Options]) -> tuple[Described, ...]:
 
 
 def _describe(name: str, field: FieldInfo) -> Described:
-    told: Any = field.json_schema_extra
+    details: Any = field.json_schema_extra
     default = field.get_default(call_default_factory=True)
     return Described(
         name=name,
-        flag=told["flag"] or f"--{name.replace('_', '-')}",
+        flag=details["flag"] or f"--{name.replace('_', '-')}",
         help=_with_default(field.description or "", default),
-        metavar=told["metavar"],
-        group=told["group"],
+        metavar=details["metavar"],
+        group=details["group"],
         default=default,
         form=_form(field.annotation),
         choices=_choices(field.annotation),
-        file=told["file"],
-        repeated=told["repeated"],
+        file=details["file"],
+        repeated=details["repeated"],
     )
 
 
 def _with_default(help: str, default: Any) -> str:
-    is_told = default is None or default is False or default in ((), {}) or "default" in help
-    if is_told:
+    is_stated = default is None or default is False or default in ((), {}) or "default" in help
+    if is_stated:
         return help
     shown = f"{default:g}" if isinstance(default, float) else default
     return f"{help.removesuffix('.')} (default {shown})."
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """The types that a value may have, without None and without what is known about them."""
+    """The types that a value may have, without None and without annotations."""
     if get_origin(annotation) is Annotated:
         return _parts(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

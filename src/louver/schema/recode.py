@@ -1,6 +1,6 @@
 """Recodes: merge categories, cut numbers into bins, or climb a hierarchy.
 
-A `Recode` only says what is wanted; `Attribute.recoded` applies it to a coded domain.
+A `Recode` only states what is wanted; `Attribute.recoded` applies it to a coded domain.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from louver.schema.validate import file_or, read_toml
 __all__ = ["Recode", "RecodeTable", "bin_labels", "parse_recodes", "read_recodes", "recodes_of"]
 
 RecodeTable = Annotated[str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table")]
-"""An option that names a file of recodes, or holds them."""
+"""An option that names a file of recodes, or holds the recodes itself."""
 
 RESERVED = {
     "bins": "must be a list of numbers and the only key",
     "level": "must be a whole number and the only key",
 }
-"""What is expected of the keys that are not the name of a group."""
+"""What is expected of the keys that are not group names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Recode:
         return hash((self.attribute, groups, self.bins, self.level))
 
     def to_table(self) -> dict[str, Any]:
-        """The recode as a file has it."""
+        """The recode as written in a file."""
         if self.merge is not None:
             return {new: list(old) for new, old in self.merge.items()}
         return {"level": self.level} if self.bins is None else {"bins": list(self.bins)}
@@ -157,7 +157,7 @@ def parse_recodes(mapping: Mapping[str, Any], where: str = "recodes") -> list[Re
         Attribute -> table, which holds either groups (new label -> list of old labels), or `bins` alone
         (a list of numbers), or `level` alone (a whole number).
     where : str
-        What messages call the place the mapping came from.
+        Name of the mapping's origin in messages.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def _parse_error(where: str, key: str, expected: str) -> InputError:
 
 
 def _is_list_of(value: Any, *types: type) -> bool:
-    """Whether `value` is a non-empty list (or tuple) of the types; a truth value is not a number."""
+    """Whether `value` is a non-empty list (or tuple) of the types; a boolean is not a number."""
     return (
         isinstance(value, list | tuple)
         and len(value) > 0

@@ -39,7 +39,7 @@ def count_people(group: str) -> Any:
 
 
 def check_register(registry: str | None, person: str | None, is_new: bool) -> None:
-    """Refuse options that mean nothing without a register."""
+    """Refuse options that have no effect without a register."""
     for flag, is_given in (("--person", person is not None), ("--new-population", is_new)):
         if is_given and registry is None:
             raise InputError(f"option {flag} needs --register.", option=flag)

@@ -34,7 +34,7 @@ SOURCE = tuple(name for name in SourceOptions.model_fields if name not in ("file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[Asked]):
-    """What a verb is asked, checked.
+    """A call of a verb, checked.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Request(Generic[Asked]):
     spec : Path, optional
         The spec file that was read.
     run : Run
-        Of the call; told how far the work is, and asked whether it shall end.
+        Of the call: receives progress, and can cancel the work.
     """
 
     data: Any
@@ -60,12 +60,12 @@ class Request(Generic[Asked]):
     run: Run = field(default_factory=Run, compare=False)
 
     def files(self) -> Iterator[Path]:
-        """Every file that the call reads, as far as names of files are given."""
+        """Every file that the call reads, as far as file names are given."""
         for value in (self.data, self.spec):
             if isinstance(value, str | Path):
                 yield Path(value)
-        for told in described(type(self.options)):
-            yield from map(Path, _file_names(told, getattr(self.options, told.name)))
+        for described_option in described(type(self.options)):
+            yield from map(Path, _file_names(described_option, getattr(self.options, described_option.name)))
 
 
 SpecLike = str | Path | Mapping[str, Any] | Spec | Request[Any] | None
@@ -87,7 +87,7 @@ def ask(
     model : type
         Options of the verb.
     data : object
-        What to open, where it is not in the spec.
+        What to open, if it is not in the spec.
     spec : path, mapping, Spec or None
     given : mapping
         Options of the verb and of the source that the caller wrote; None stands for not given.
@@ -99,9 +99,11 @@ def ask(
     if isinstance(spec, Request):
         return spec
     read = None if spec is None else as_spec(spec)
-    told = {told.name: told for told in described(model)}
+    described_option = {described_option.name: described_option for described_option in described(model)}
     merged = {} if read is None else _section(read, model)
-    merged |= {name: _plain(value, told.get(name)) for name, value in given.items() if value is not None}
+    merged |= {
+        name: _plain(value, described_option.get(name)) for name, value in given.items() if value is not None
+    }
     about_source = {name: merged.pop(name) for name in SOURCE if name in merged}
     source = (SourceOptions() if read is None else read.source).replaced(about_source)
     options = validated(model, merged)
@@ -118,7 +120,7 @@ def ask(
 
 
 def requested(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
-    """The request that `door` has put in the place of the spec."""
+    """The request that `door` has put in place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
 
@@ -141,40 +143,46 @@ def _section(spec: Spec, model: type[VerbOptions]) -> dict[str, Any]:
     options = spec.options(model.verb)
     own = {name: value for name, value in options.items() if name not in SOURCE}
     validated(model, own, f"{spec.path.name} [{model.verb}]")
-    for told in described(model):
-        if told.file is not None and told.name in options:
-            options[told.name] = _beside(spec.path.parent, options[told.name], told)
+    for described_option in described(model):
+        if described_option.file is not None and described_option.name in options:
+            options[described_option.name] = _next_to(
+                spec.path.parent, options[described_option.name], described_option
+            )
     return options
 
 
-def _beside(folder: Path, value: Any, told: Described) -> Any:
+def _next_to(folder: Path, value: Any, described_option: Described) -> Any:
     if isinstance(value, str):
         return str(folder / value)
-    if told.file == "one":
+    if described_option.file == "one":
         return value
     if isinstance(value, Mapping):
         return {name: str(folder / file) for name, file in value.items()}
     return [str(folder / file) for file in value]
 
 
-def _file_names(told: Described, value: Any) -> list[str]:
-    if told.file is None or value is None:
+def _file_names(described_option: Described, value: Any) -> list[str]:
+    if described_option.file is None or value is None:
         return []
     if isinstance(value, str):
         return [value]
-    if told.file == "one":
+    if described_option.file == "one":
         return []
     return list(value.values() if isinstance(value, Mapping) else value)
 
 
-def _plain(value: Any, told: Described | None = None) -> Any:
-    """A value of Python as a spec would hold it; one name alone stands for a list of it."""
+def _plain(value: Any, described_option: Described | None = None) -> Any:
+    """A Python value as a spec would hold it; a single name stands for a list of one."""
     if isinstance(value, BaseModel):
         return value.model_dump(exclude_none=True)
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, str):
-        is_list = told is not None and told.form in ("names", "orders") and not told.choices
+        is_list = (
+            described_option is not None
+            and described_option.form in ("names", "orders")
+            and not described_option.choices
+        )
         return [value] if is_list else value
     if isinstance(value, Mapping):
         return {name: _plain(below) for name, below in value.items()}
@@ -190,11 +198,11 @@ SHARED = {
     "spec": "A spec with the source, its attributes and a section for the verb; what is given here wins.",
     "schema": "Kinds, labels, order, hierarchies and structural zeros of the columns; labels come from the data otherwise.",
     "wide": "Column of counts -> {attribute: label}, for tables with one column per cell.",
-    "ledger": "Who pays; by default the ledger beside the data.",
+    "ledger": "The ledger that pays; by default the one next to the data.",
     "report": "Makes the HTML page for the release directory.",
-    "run": "Told how far the work is, and asked whether it shall end.",
+    "run": "Receives progress, and can cancel the work.",
 }
-"""Keywords that mean the same at every door and are no options of a command."""
+"""Keywords that mean the same at every door and are not options of a command."""
 
 HEADING = "\n\nParameters\n----------\n"
 ENTRY = r"^(\w+).*(?:\n    .*)+"
@@ -204,10 +212,10 @@ INDENT: Any = {"initial_indent": "    ", "subsequent_indent": "    "}
 def door(
     model: type[VerbOptions], *, keywords: Any = None, needs_data: bool = True
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function the door of a verb: its body finds the checked `Request` in `spec`.
+    """Make a function the entry point (door) of a verb: its body finds the checked `Request` in `spec`.
 
-    Which keywords the caller wrote is known only here: one that is left out is the spec's to say, even where the
-    function has a default for it. Errors that are expected leave as `LouverError`.
+    Only here is it known which keywords the caller wrote: one that is left out is taken from the spec, even where the
+    function has a default for it. Expected errors are raised as `LouverError`.
 
     Parameters
     ----------
@@ -247,13 +255,13 @@ def door(
 def documented(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Fill the parameters of a function's docstring with the help texts of a model.
 
-    What the docstring tells itself stays. Nothing is left untold: every keyword is an option, shared by all doors or told.
+    What the docstring itself says is kept. Nothing is left out: every keyword is an option, shared by all doors, or described there.
     """
-    told = {one.flag: one for one in (*described(model), *described(SourceOptions))}
-    help_of = SHARED | {one.name: one.help for one in told.values()}
+    described_option = {one.flag: one for one in (*described(model), *described(SourceOptions))}
+    help_of = SHARED | {one.name: one.help for one in described_option.values()}
 
     def as_keyword(flag: re.Match[str]) -> str:
-        return f"`{told[flag[0]].name}`" if flag[0] in told else flag[0]
+        return f"`{described_option[flag[0]].name}`" if flag[0] in described_option else flag[0]
 
     def entries(function: Callable[P, R], written: str) -> Iterator[str]:
         own = {block[1]: block[0] for block in re.finditer(ENTRY, written, re.MULTILINE)}
@@ -291,7 +299,7 @@ def _expanded(shown: Signature, model: type[VerbOptions], keywords: Any) -> Sign
 
 def _default(model: type[VerbOptions], name: str) -> Any:
     field = model.model_fields.get(name)
-    return None if field is None else field.get_default()
+    return None if field is None or field.default_factory is not None else field.default
 
 
 def _refuse(name: str) -> NoReturn:

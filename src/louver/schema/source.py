@@ -1,4 +1,4 @@
-"""What all verbs share about where their records are: one model, part of every spec and of every call."""
+"""The description of the data source that all verbs share: one model, part of every spec and of every call."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from louver.schema.options import Orders, option
 from louver.schema.validate import OWN, Options, validated
 from louver.schema.where import parse_where
 
-__all__ = ["ALL_COLUMNS", "ENCODINGS", "SourceKeywords", "SourceOptions"]
+__all__ = ["ALL_COLUMNS", "ENCODINGS", "CountedSourceKeywords", "SourceKeywords", "SourceOptions"]
 
 ALL_COLUMNS = "*"
 """Stands for every column in `missing_code`."""
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
-"""What is given replaces what a spec says about the same."""
+"""Each option given replaces the spec's settings on the same subject."""
 
 ENCODINGS = [
     "utf-8",
@@ -41,11 +41,11 @@ ENCODINGS = [
 
 
 def _encoding(name: str) -> str:
-    """What an encoding is called, whatever its alias: two names of one encoding are one request."""
+    """Canonical name of an encoding: two aliases of the same encoding make the same request."""
     try:
         meant = codecs.lookup(name)
         return next(known for known in ENCODINGS if codecs.lookup(known).name == meant.name)
-    except (LookupError, ValueError, StopIteration):  # a name with a zero byte is a ValueError
+    except (LookupError, ValueError, StopIteration):  # a name with a zero byte raises ValueError
         known = ", ".join(ENCODINGS)
     raise PydanticCustomError(OWN, "is not an encoding that is read; choose from {known}", {"known": known})
 
@@ -54,7 +54,7 @@ def _delimiter(text: str) -> str:
     mark = {"tab": "\t", "\\t": "\t"}.get(text, text)
     is_usable = len(mark) == 1 and mark.isascii() and (mark == "\t" or mark.isprintable())
     if not is_usable or mark.isalnum() or mark in "\"'.+-":
-        raise PydanticCustomError(OWN, "must be one sign such as ; or |, or the word tab")
+        raise PydanticCustomError(OWN, "must be one character such as ; or |, or the word tab")
     return mark
 
 
@@ -154,25 +154,25 @@ class SourceOptions(Options):
         return self
 
     def opening(self) -> dict[str, Any]:
-        """What `open_source` is told beside the data: all but where they are and what a row counts."""
+        """Arguments of `open_source`: everything but where the data are and what a row counts."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
 
     def keywords(self) -> dict[str, Any]:
-        """The same for a verb that takes a row for a record, as keywords: nothing about a column of counts."""
+        """The same for a verb that treats each row as one record, as keywords: without the column of counts."""
         return {name: value for name, value in self.opening().items() if name != "weight_is_count"}
 
     def noted(self) -> str:
-        """What stands for this in the fingerprint of a design: how records are read, not where they are."""
+        """What represents this source in the fingerprint of a design: how records are read, not where they are stored."""
         return self.model_dump_json(exclude={"file", "uri"})
 
     def replaced(self, given: dict[str, Any]) -> SourceOptions:
-        """The same with what a call gives in its place."""
+        """The same with the values given in a call replacing these."""
         kept = self.model_dump(exclude={RIVALS[name] for name in given if name in RIVALS})
         return validated(SourceOptions, {**kept, **given})
 
 
 class SourceKeywords(TypedDict, total=False):
-    """How records are read, as functions beside a verb take it."""
+    """How records are read, as keywords."""
 
     table: str | None
     query: str | None
@@ -184,3 +184,11 @@ class SourceKeywords(TypedDict, total=False):
     header_row: int | None
     missing_code: Mapping[str, Sequence[str | int]] | None
     date_order: str | None
+
+
+class CountedSourceKeywords(SourceKeywords, total=False):
+    """The same for verbs that also take counts: from one column, or from one column per cell."""
+
+    weight: str | None
+    wide: Mapping[str, Mapping[str, str]] | None
+    weight_is_count: bool | None

@@ -61,7 +61,7 @@ __all__ = [
 VERBS = ("profile", "bounds", "audit", "protect", "anonymize", "groups", "topdown")
 
 PLACEHOLDER = "FILL IN"
-"""What `louver profile` leaves for a person to write; no verb takes it for a value."""
+"""What `louver profile` leaves for a person to write; no verb accepts it as a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Schema:
     Parameters
     ----------
     attributes : tuple of Attribute
-        Domains of the columns as they stand in the data.
+        Domains of the columns as they appear in the data.
     structural_zeros : tuple of mappings
         Each maps attributes to labels (after recoding); a cell with one of the labels in every attribute
         of a mapping cannot occur.
@@ -186,7 +186,7 @@ class Schema:
             for position, label in enumerate(labels, start=1):
                 if attribute.labels and not attribute.has_label(label):
                     message = (
-                        f'a structural zero lists label {position} for "{name}", which has no such label.'
+                        f'a structural zero lists label {position} for "{name}", which does not have it.'
                     )
                     raise InputError(message, column=name)
 
@@ -233,7 +233,7 @@ class AttributeOptions(Options):
 
 
 class SpecOptions(Options):
-    """The whole file, the tables of the verbs unread."""
+    """The whole file, with the verbs' tables left unparsed."""
 
     source: SourceOptions = Field(default_factory=SourceOptions)
     attributes: dict[str, AttributeOptions] = Field(default_factory=dict)
@@ -276,7 +276,7 @@ class Spec:
         return self.source.uri
 
     def options(self, verb: str) -> dict[str, Any]:
-        """Options of one verb, still to be validated by it; a placeholder that nobody has filled in is refused."""
+        """Options of one verb, still to be validated by it; an unfilled placeholder is refused."""
         key = _placeholder(self.verbs[verb], verb)
         if key is not None:
             message = f'{self.path.name}: key "{key}" still holds the placeholder; fill it in, or take the line out.'
@@ -410,7 +410,7 @@ def with_ready(mapping: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     Raises
     ------
     InputError
-        If there is no schema of that name.
+        If there is no schema with this name.
     """
     if "schema" not in mapping:
         return mapping

@@ -19,7 +19,7 @@ from louver.errors import InputError
 
 __all__ = ["OWN", "Options", "decode_text", "file_or", "read_bytes", "read_toml", "toml_text", "validated"]
 
-OWN = "louver"  # type of a PydanticCustomError whose message is ours and quotes nothing
+OWN = "louver"  # type of a PydanticCustomError with our own message, which quotes nothing
 
 EXPECTED = {
     "missing": "is required",
@@ -57,13 +57,13 @@ class Options(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def file_or(is_valid: Callable[[Any], bool], told: str) -> BeforeValidator:
-    """Accept the name of a file, or the value `told` describes; a union of types would be told by their names."""
+def file_or(is_valid: Callable[[Any], bool], expected: str) -> BeforeValidator:
+    """Accept the name of a file, or a value as `expected` describes it; messages about a union would name its types."""
 
     def check(value: Any) -> Any:
         if isinstance(value, str) or is_valid(value):
             return value
-        raise PydanticCustomError(OWN, "must be a file name in quotes or {told}", {"told": told})
+        raise PydanticCustomError(OWN, "must be a file name in quotes or {expected}", {"expected": expected})
 
     return BeforeValidator(check)
 
@@ -84,7 +84,7 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
     Raises
     ------
     InputError
-        With one sentence on the first finding; `option` holds the dotted key.
+        With one sentence about the first problem found; `option` holds the dotted key.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
         return model.model_validate(dict(mapping))
     except ValidationError as error:
         findings = error.errors(include_url=False, include_input=False)
-    # A misspelt key is why another one is missing, so it is named first.
+    # A misspelt key often explains a missing one, so it is named first.
     finding = min(findings, key=lambda finding: finding["type"] != "extra_forbidden")
     key, item = _place(finding)
     if not key and where is None:
@@ -111,15 +111,15 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
 
 
 def _flag(model: type[BaseModel], key: str) -> str:
-    """Name of an option on the command line; for a part of one, of the whole."""
+    """Name of an option on the command line; for part of an option, the name of the whole."""
     field = model.model_fields.get(key.partition(".")[0])
-    told = None if field is None else field.json_schema_extra
-    written = told.get("flag") if isinstance(told, dict) else None
+    details = None if field is None else field.json_schema_extra
+    written = details.get("flag") if isinstance(details, dict) else None
     return str(written) if written else f"--{key.replace('_', '-')}"
 
 
 def _place(finding: ErrorDetails) -> tuple[str, str]:
-    """Dotted key, and the item of a list where the finding is about one."""
+    """Dotted key, with the list item if the problem is in one."""
     parts = finding["loc"]
     key = ".".join(part if isinstance(part, str) else f"[{part + 1}]" for part in parts)
     key = key.replace(".[", "[")
@@ -153,7 +153,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         problem = f"is not valid TOML {at}; correct the syntax there"
     except RecursionError:
         problem = "has lists or tables nested too deeply; write them flat"
-    except ValueError:  # Python refuses integers of more than some thousand digits
+    except ValueError:  # Python refuses integers of more than a few thousand digits
         problem = "holds a number with too many digits; shorten it"
     # Raised here, not in the handler: the parser's own message may quote the file.
     raise InputError(f"{name} {problem}.", file=name)
@@ -169,7 +169,7 @@ def read_bytes(path: str | Path) -> bytes:
         problem = "is a directory; give a file"
     except PermissionError:
         problem = "cannot be opened; check its permissions"
-    except (OSError, ValueError):  # too long a name, or one with a zero byte
+    except (OSError, ValueError):  # a name that is too long or contains a null byte
         problem = "cannot be opened; check its name"
     name = Path(path).name or str(Path(path))
     raise InputError(f"{name} {problem}.", file=name)

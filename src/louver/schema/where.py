@@ -2,7 +2,7 @@
 
     age >= 18 and (state in ('GA', 'NY') or not income is missing)
 
-Columns are words or stand in double quotes, text stands in single quotes, numbers stand alone. The text is parsed here
+Columns are bare words or in double quotes, text is in single quotes, numbers are unquoted. The text is parsed here
 into a tree; only the tree is ever turned into a query.
 """
 
@@ -46,7 +46,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A column against a number, a text or another column; false where a value is missing."""
+    """A column compared with a number, a text or another column; false where a value is missing."""
 
     column: Column
     operator: Operator
@@ -77,14 +77,14 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every part is true."""
+    """True if every part is true."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """At least one part is true."""
+    """True if at least one part is true."""
 
     parts: tuple[Condition, ...]
 
@@ -98,7 +98,7 @@ def parse_where(text: str) -> Condition:
     Raises
     ------
     InputError
-        With the character where it stops making sense, and without what stands there.
+        Giving the position where it stops making sense, but not the text there.
 
     Examples
     --------
@@ -248,9 +248,9 @@ class _Parser:
         self._next += 1
         return value
 
-    def _take(self, kind: str, told: str | None = None) -> str:
+    def _take(self, kind: str, expected: str | None = None) -> str:
         if self.kind != kind:
-            self.refuse(told or f'"{kind}"')
+            self.refuse(expected or f'"{kind}"')
         self._next += 1
         return self._tokens[self._next - 1].text
 

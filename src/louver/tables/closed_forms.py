@@ -2,7 +2,7 @@
 
 For a row of conditionals only some numbers of people n fit the printed shares. Counts over the row attributes that nest
 restrict sums of these n, so the sets are added up and cut down along a tree. A set is a Python integer whose bit n is set if n
-is feasible. The bounds hold whatever else is published, and are tight where nothing else is. Wright & Smucker (2014) do this for
+is feasible. The bounds hold whatever else is published, and are tight if nothing else is. Wright & Smucker (2014) do this for
 one table of exact conditionals and its sample size.
 
 Dobra & Fienberg (2000): with cliques C and separators S of a decomposable set of margins, a cell has the upper bound min n_C and
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MAX_PEOPLE = 2_000_000
-"""Largest total for which sets are laid out."""
+"""Largest total for which sets are built."""
 
 
 def row_set(shares: Shares, row: int, most: int) -> int:
@@ -70,7 +70,7 @@ def _intervals(shares: Shares, printed: IntArray, n: IntArray) -> tuple[IntArray
 
 
 def feasible_totals(sets: Sequence[int], sums: Sequence[tuple[frozenset[int], int, int]]) -> list[int] | None:
-    """Totals of each row that some choice of all rows' totals has.
+    """Totals of each row that occur in some feasible choice of all rows' totals.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def share_bounds(shares: Shares, row: int, totals: int) -> tuple[IntArray, IntAr
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Rows are the first nodes; sums of rows follow, each the parent of what it holds; children stand before parents."""
+    """Rows are the first nodes; sums of rows follow, each the parent of what it contains; children come before parents."""
 
     order: list[int]
     children: dict[int, list[int]]
@@ -176,7 +176,7 @@ def _sum_of(sets: Sequence[int], most: int) -> int:
 
 
 def _sumset(first: int, second: int, most: int) -> int:
-    """All sums up to `most` of a member of each."""
+    """All sums, up to `most`, of one member of each."""
     if first.bit_count() < second.bit_count():
         first, second = second, first
     out = 0
@@ -186,7 +186,7 @@ def _sumset(first: int, second: int, most: int) -> int:
 
 
 def _differences(first: int, second: int) -> int:
-    """All members of the first less a member of the second, where not negative."""
+    """All differences of a member of the first and one of the second that are not negative."""
     out = 0
     for start, step, count in _runs(_members(second)):
         # Less start, less start + step, ...: the same as spreading upwards and then shifting by the last.
@@ -222,7 +222,7 @@ def _runs(members: IntArray) -> list[tuple[int, int, int]]:
 
 
 def _all_but_one(sets: Sequence[int], most: int) -> list[int]:
-    """Sums of all sets but each one, from the left and from the right."""
+    """For each set the sum of all the others, combined from the left and from the right."""
     if not sets:
         return []
     before, after = [1], [1]
@@ -238,7 +238,7 @@ Sum = tuple[frozenset[int], int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cut:
-    """Bounds of all cells of one table of conditionals (cells,), and whether they are all there is to know."""
+    """Bounds of all cells of one table of conditionals (cells,), and whether nothing more can be known."""
 
     lower: IntArray
     upper: IntArray
@@ -279,7 +279,7 @@ def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> Cut | None:
 def _sums(
     shares: Shares, assign: IntArray, domain: Domain, pieces: Sequence[Piece]
 ) -> tuple[list[Sum], bool]:
-    """Bounded sums of whole rows that nest, and whether nothing else is told by any piece."""
+    """Bounded sums of whole rows that nest, and whether the pieces say nothing else."""
     found: list[Sum] = []
     is_all = sum(len(piece.shares) for piece in pieces) == 1
     row_of = np.where(assign >= 0, assign // shares.n_cols, -1)
@@ -311,7 +311,7 @@ def _nests(members: frozenset[int], found: list[Sum]) -> bool:
 
 
 def _most(n_rows: int, sums: list[Sum]) -> list[int]:
-    """Largest total of each row that its sums allow."""
+    """The largest total of each row that its sums allow."""
     most = [UNBOUNDED] * n_rows
     for members, _, high in sums:
         for row in members:
@@ -344,9 +344,9 @@ def closed_form(domain: Domain, pieces: Sequence[Piece], cells: IntArray) -> tup
     upper = np.full(len(cells), np.iinfo(np.int64).max)
     lower = np.zeros(len(cells), dtype=np.int64)
     for clique, separator in ordered:
-        told = _at(counts[clique], codes)
-        upper = np.minimum(upper, told)
-        lower += told
+        content = _at(counts[clique], codes)
+        upper = np.minimum(upper, content)
+        lower += content
         if separator is not None:
             lower -= _at(_summed(counts[clique], separator, domain), codes)
     return np.maximum(lower, 0), upper
@@ -355,7 +355,7 @@ def closed_form(domain: Domain, pieces: Sequence[Piece], cells: IntArray) -> tup
 def cliques_and_separators(sets: Sequence[Names]) -> list[tuple[Names, Names | None]] | None:
     """Sets with what each shares with those after it, None for the last; None where they have no running intersection.
 
-    Graham's reduction: a set whose shared elements all lie in one other set is taken away, until one is left.
+    Graham's reduction: a set whose shared elements all lie in one other set is removed, until one is left.
 
     Examples
     --------
@@ -381,7 +381,7 @@ def cliques_and_separators(sets: Sequence[Names]) -> list[tuple[Names, Names | N
 
 
 def _is_plain(margin: Margin, domain: Domain) -> bool:
-    """Whether it tells exact counts of all records, in the finest categories that anything speaks of."""
+    """Whether it states exact counts of all records, in the finest categories that any piece uses."""
     if margin.cross.where or not np.array_equal(margin.lower, margin.upper):
         return False
     sizes = dict(zip((attribute.name for attribute in domain.attributes), domain.shape, strict=True))
@@ -392,13 +392,13 @@ def _is_plain(margin: Margin, domain: Domain) -> bool:
 
 
 def _in_classes(margin: Margin, domain: Domain) -> IntArray:
-    """Counts of a margin with one axis for every attribute of the domain, of length one where it does not tell."""
+    """Counts of a margin with one axis for every attribute of the domain, of length one where the margin is not split by it."""
     sizes = [attribute.size for attribute in cross_attributes(margin.cross, domain.attributes)]
     codes = [domain.codes(name, margin.cross) for name in margin.cross.by]
-    told = margin.lower.reshape(sizes)[np.ix_(*codes)] if codes else margin.lower.reshape(())
+    content = margin.lower.reshape(sizes)[np.ix_(*codes)] if codes else margin.lower.reshape(())
     names = [attribute.name for attribute in domain.attributes if attribute.name in margin.cross.by]
-    told = told.transpose([margin.cross.by.index(name) for name in names])
-    return told.reshape(
+    content = content.transpose([margin.cross.by.index(name) for name in names])
+    return content.reshape(
         [
             size if attribute.name in names else 1
             for attribute, size in zip(domain.attributes, domain.shape, strict=True)
@@ -424,12 +424,12 @@ def _at(counts: IntArray, codes: tuple[IntArray, ...]) -> IntArray:
 def _agree(
     margins: Sequence[Margin], counts: dict[Names, IntArray], cliques: list[Names], domain: Domain
 ) -> bool:
-    """Whether all margins tell the same wherever they overlap."""
+    """Whether all margins agree wherever they overlap."""
     for margin in margins:
         own = frozenset(margin.cross.by)
-        told = _in_classes(margin, domain)
+        content = _in_classes(margin, domain)
         for clique in cliques:
             shared = own & clique
-            if not np.array_equal(_summed(told, shared, domain), _summed(counts[clique], shared, domain)):
+            if not np.array_equal(_summed(content, shared, domain), _summed(counts[clique], shared, domain)):
                 return False
     return True

@@ -1,7 +1,7 @@
 """Tight integer bounds of many quantities of one system, each proved and attained.
 
 A bound is *proved* by intervals, by the equalities alone, or by a linear program whose duals are rounded and then counted
-in integers; it is *attained* by a whole table that was looked at in integers. Where both meet it is certified.
+in integers; it is *attained* by an integer table that was checked in integers. Where both meet, it is certified.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 
 from louver.optim.kernels.audit.fit import fit_inplace
 from louver.optim.kernels.audit.propagate import UNBOUNDED
-from louver.optim.warm import Relaxation
+from louver.optim.program import SolvedProgram
 from louver.run import Run
 from louver.tables.coordinates import Coordinates
 from louver.tables.evidence import Evidence, Probe, Sides
@@ -26,38 +26,38 @@ from louver.tables.system import IntArray, Intervals, System
 __all__ = ["PATIENCE", "Component"]
 
 SHORT, LONG = 1000, 6000
-"""Steps of a first repair for every hundred equalities, and of one for a side that has resisted."""
+"""Steps of a first repair per hundred equalities, and steps of a repair for a side that is still open."""
 
 FIRST_BATCH, BATCH_STEPS = 16, 400
-"""Sides that one table is to settle, at first, and steps of a repair for several."""
+"""Initial number of sides that one table is meant to settle, and steps of a repair for several sides."""
 
 FEW_ROUNDS, MANY_ROUNDS, LIGHT = 8, 40, 1e-3
-"""Rounds of proportional fitting, and what an empty cell weighs there."""
+"""Rounds of proportional fitting (few, many), and the weight of an empty cell in it."""
 
 MIN_GAIN, MAX_MISSES = 4, 3
-"""Sides that a program for many targets has to settle for the next one to be worth it, and failures in a row."""
+"""Sides that a program for many targets must settle to justify the next one, and failures allowed in a row."""
 
 SMALL_REST = 200
-"""Unknowns up to which what is left open goes to a constraint solver."""
+"""Largest number of unknowns for which open sides are handed to a constraint solver."""
 
 BLENDS = (1.0, 0.8)
-"""Starts of a repair between the truth and a vertex."""
+"""Starting points of a repair, as mixtures of the truth and a vertex."""
 
 HEAVIEST, NARROW_EFFORT, TINY = 300, 0.5, 1e-7
-"""Unknowns beside a vertex's in a narrow search, and the solver's deterministic seconds for one."""
+"""Unknowns added to a vertex's in a narrow search, the solver's deterministic seconds for it, and a tolerance."""
 
 WALK = 60
-"""Rounds of steps that show what tables can move."""
+"""Rounds of steps that show which unknowns can change."""
 
 PATIENCE = (1, 4, 16, 64, 256)
-"""Times the usual effort that a question may take that stays open, while there is time."""
+"""Multiples of the usual effort spent on a question that stays open, while there is time."""
 
 GOLDEN = 0.6180339887498949
 
 
 @dataclass(slots=True, eq=False)
 class Component:
-    """One connected system at work; `known` is what is proved and attained so far."""
+    """Working state of one connected system; `known` is what is proved and attained so far."""
 
     system: System
     run: Run
@@ -80,7 +80,7 @@ class Component:
         if system.truth is not None:
             self.coordinates = Coordinates.of(system, self.run)
         if self.coordinates is not None:
-            # What no step can move is determined by the equalities.
+            # Unknowns that no step can change are determined by the equalities.
             self.known.settle(self.coordinates.position == -1)
 
     @property
@@ -92,7 +92,7 @@ class Component:
         return time.monotonic() > self.deadline
 
     def _seconds_left(self) -> float:
-        """For a solver that takes a limit of its own; the usual effort has none, so that answers do not depend on speed."""
+        """For a solver with its own time limit; the usual effort has none, so that answers do not depend on speed."""
         return np.inf if self.patience == 1 else self.deadline - time.monotonic()
 
     def solve(self, below: IntArray, above: IntArray) -> None:
@@ -113,7 +113,7 @@ class Component:
                 work(quantity, is_upper)
 
     def walk(self) -> None:
-        """See which single steps some table can take."""
+        """Find out which single steps are possible from some table."""
         if self.coordinates is not None:
             self.known.add_moves(self.coordinates.steps(WALK, self.run))
 
@@ -125,7 +125,7 @@ class Component:
         `patience` lists times the usual effort, one after another for what stays open.
         """
         if self.system.truth is not None:
-            self.known.record(2 * self.system.truth)  # agrees with shares of people whose number is not told
+            self.known.record(2 * self.system.truth)  # agrees with shares of people whose number is not given
         for is_upper in (True, False):
             goal = ceiling + 1 if is_upper else floor - 1
             is_open = self._verdict(wanted, floor, ceiling) < 0
@@ -166,7 +166,7 @@ class Component:
     # Many at once -----------------------------------------------------------------------------------------------
 
     def _sweep(self, below: IntArray, above: IntArray) -> None:
-        """Vertices that favour all open sides together: near each one lies a table that settles many."""
+        """Find vertices that favour all open sides together: near each one lies a table that settles many."""
         n_misses = number = 0
         while n_misses < MAX_MISSES and not self.is_late():
             sides = self.known.open_sides(below, above)
@@ -181,7 +181,7 @@ class Component:
             n_misses = n_misses + 1 if n_settled < MIN_GAIN else 0
 
     def _favouring(self, sides: Sides, number: int) -> NDArray[np.float64]:
-        """A cost that pulls open sides towards their bounds, each time with other weights."""
+        """A cost that pulls open sides towards their bounds, with different weights each time."""
         weights = np.zeros(len(self.known.lower))
         pull = 0.5 + _stream(number, len(weights))
         high, low = sides.quantity[sides.is_upper], sides.quantity[~sides.is_upper]
@@ -192,7 +192,7 @@ class Component:
         return cost
 
     def _in_batches(self, sides: Sides, *, is_bound: bool) -> None:
-        """Tables that settle several sides each; `is_bound` says that goals are the proved bounds and follow them.
+        """Find tables that settle several sides each; `is_bound` says that goals are the proved bounds and follow them.
 
         Sides that fail one by one are left for later.
         """
@@ -211,7 +211,7 @@ class Component:
                 sides = sides.pick(np.arange(len(sides)) != chosen[0])
 
     def _compatible(self, sides: Sides, width: int) -> tuple[list[int], list[System]]:
-        """Up to so many sides that intervals allow together, the first among them, and the bounds after each of them."""
+        """Up to `width` sides, including the first, that intervals allow together, and the bounds after each of them."""
         probe = Probe(self._intervals, self.system, self.run)
         chosen: list[int] = []
         stages: list[System] = []
@@ -237,7 +237,7 @@ class Component:
         return quantity, int(self.known.lower[quantity]), goal
 
     def _exclude(self, sides: Sides, is_bound: bool) -> None:
-        """No table reaches the goal of the first side, as intervals prove; a bound gives way by growing steps."""
+        """Record that no table reaches the goal of the first side, as intervals prove; a bound is tightened by growing steps."""
         quantity, is_upper, goal = int(sides.quantity[0]), bool(sides.is_upper[0]), int(sides.goal[0])
         sign, step = (-1 if is_upper else 1), 1
         self.known.prove(quantity, is_upper, goal + sign)
@@ -254,7 +254,7 @@ class Component:
                 step = 1
 
     def _attempt_halves(self, stages: list[System]) -> int:
-        """How many of the goals a table meets: all, or the first half of them, and so on."""
+        """How many of the goals a single table meets: tries all, then the first half of them, and so on."""
         n_goals = len(stages)
         while n_goals and not self.is_late():
             within = stages[n_goals - 1]
@@ -266,19 +266,19 @@ class Component:
 
     @property
     def _short(self) -> int:
-        """Programs grow faster than repairs: the more rows, the longer a repair is tried before."""
+        """Programs become costly faster than repairs: the more rows, the longer a repair is tried first."""
         n_basic = 0 if self.coordinates is None else len(self.coordinates.basic)
         return SHORT * max(1, n_basic // 100)
 
     # One at a time ----------------------------------------------------------------------------------------------
 
     def _side(self, quantity: int, is_upper: bool) -> None:
-        """One bound of one quantity that resisted: a program, then a search for a table at the bound."""
+        """One bound of one quantity that is still open: a program, then a search for a table at the bound."""
         answer = self._prove(quantity, is_upper)
         if answer is not None and not self.known.is_settled(quantity, is_upper):
             self._search(quantity, is_upper, self.known.bound(quantity, is_upper), answer)
 
-    def _search(self, quantity: int, is_upper: bool, goal: int, answer: Relaxation) -> bool:
+    def _search(self, quantity: int, is_upper: bool, goal: int, answer: SolvedProgram) -> bool:
         """A table that reaches a goal: by repair from a fitted table and from the vertex, then among few unknowns."""
         if self.coordinates is None:
             return False
@@ -298,7 +298,7 @@ class Component:
         )
 
     def _narrow(self, within: System, point: NDArray[np.float64]) -> bool:
-        """A table among those that use only the vertex's unknowns, the heaviest of the truth, and what must be used."""
+        """A table that uses only the vertex's unknowns, the largest ones of the truth, and those that must be used."""
         assert self.system.truth is not None
         is_used = (point > within.lower + TINY) | (within.lower > self.system.lower)
         is_used[np.argsort(-self.system.truth, kind="stable")[:HEAVIEST]] = True
@@ -312,7 +312,7 @@ class Component:
         return self.known.record(table)
 
     def _fitted(self, within: System, n_rounds: int) -> IntArray:
-        """The truth, made to fit narrower bounds as well as some rounds of scaling can."""
+        """The truth, fitted to narrower bounds as well as a few rounds of scaling allow."""
         assert self.system.truth is not None
         point = np.clip(np.maximum(self.system.truth, LIGHT), within.lower, within.upper)
         matrix = within.matrix
@@ -340,8 +340,8 @@ class Component:
 
     # Proofs -----------------------------------------------------------------------------------------------------
 
-    def _prove(self, quantity: int, is_upper: bool) -> Relaxation | None:
-        """Tighten a proved bound by a linear program; None where there is none."""
+    def _prove(self, quantity: int, is_upper: bool) -> SolvedProgram | None:
+        """Tighten a proved bound by a linear program; None if there is nothing to tighten or no answer."""
         if is_upper and self.known.upper[quantity] >= UNBOUNDED:
             return None
         cost = self._each[[quantity]].toarray()[0]
@@ -349,12 +349,12 @@ class Component:
             cost = -cost
         answer = self._relaxed.minimise(cost.astype(np.float64))
         if answer is not None:
-            least = self._relaxed.safe_bound(cost, answer.duals)
+            least = self._relaxed.safe_bound(cost, answer.row_duals)
             self.known.prove(quantity, is_upper, -least if is_upper else least)
         return answer
 
     def _enumerate(self, quantity: int, is_upper: bool) -> None:
-        """What is left, by a constraint solver: exact in integers, for as long as one side may take."""
+        """Settle what is left by a constraint solver: exact in integers, within the effort allowed per side."""
         if is_upper and self.known.upper[quantity] >= UNBOUNDED:
             return
         form = self._each[[quantity]]
@@ -369,6 +369,6 @@ class Component:
 
 
 def _stream(number: int, length: int) -> NDArray[np.float64]:
-    """Numbers in [0, 1) without a random generator: the fractional parts of multiples of the golden ratio."""
+    """Numbers in [0, 1) without a random number generator: the fractional parts of multiples of the golden ratio."""
     fractions: NDArray[np.float64] = np.modf((np.arange(length) + 1) * (GOLDEN + 0.0137 * number))[0]
     return fractions

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
-from louver.optim.kernels.audit.pivots import eliminate
-from louver.optim.kernels.audit.repair import repair_inplace
-from louver.optim.kernels.audit.walk import walk_inplace
+from louver.optim.kernels.audit.coordinates import eliminate, repair_inplace, walk_inplace
 from louver.run import Run
 from louver.tables.evidence import Moves, coefficients
-from louver.tables.system import IntArray, System
+from louver.tables.system import IntArray, System, int64_indices
 
 __all__ = ["Coordinates"]
 
 MAX_EFFECTS = 60_000_000
-"""Largest number of entries of the effect that is laid out; beyond it nothing is repaired."""
+"""Largest number of entries of an effect that is built; beyond it nothing is repaired."""
 
 MAX_ROWS, MAX_COEFFICIENT = 6_000, 2**25
-"""Equality rows and sizes of coefficients up to which an elimination is tried; no product of it can leave 64 bits."""
+"""Equality rows and sizes of coefficients up to which an elimination is tried; none of its products can exceed 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +30,7 @@ class Coordinates:
     free : int64 (n_free,)
         Columns that may be chosen.
     basic : int64 (n_basic,)
-        Quantities that follow: columns, and sums of rows numbered after the columns.
+        Quantities that follow from them: columns, and sums of rows numbered after the columns.
     effect : csr_array (n_basic, n_free)
     """
 
@@ -48,7 +46,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, system: System, run: Run) -> Coordinates | None:
-        """Coordinates by pivots of size one, heaviest true counts first; None where numbers grow too large."""
+        """Coordinates by pivots of size one, heaviest true counts first; None if numbers grow too large."""
         assert system.truth is not None
         is_equal = system.row_lower == system.row_upper
         if is_equal.sum() > MAX_ROWS or np.abs(system.matrix.data).max(initial=0) > MAX_COEFFICIENT:
@@ -92,7 +90,7 @@ class Coordinates:
     def repaired(
         self, start: IntArray, within: System, max_steps: int, seed: int, run: Run
     ) -> IntArray | None:
-        """A point near `start` that seems to meet everything, the narrower bounds of `within` too; None if not found."""
+        """A point near `start` that seems to satisfy everything, including the narrower bounds of `within`; None if not found."""
         low = np.concatenate([within.lower, within.row_lower, [0]])[self.basic]
         high = np.concatenate([within.upper, within.row_upper, [0]])[self.basic]
         free_low, free_high = within.lower[self.free], within.upper[self.free]
@@ -167,7 +165,7 @@ def _eliminated(
     rows = csr_array(system.matrix[equal])
     columns = rows.tocsc()
     order = np.argsort(-system.truth, kind="stable").astype(np.int64)
-    transform, basic = eliminate(columns.indptr, columns.indices, columns.data, len(equal), order, run.flag)
+    transform, basic = eliminate(*int64_indices(columns), columns.data, len(equal), order, run.flag)
     run.check()
     if len(basic) < len(equal):
         return None
@@ -181,7 +179,7 @@ def _eliminated(
 
 
 def _largest_product(first: csr_array, second: csr_array) -> float:
-    """No entry of the product of two matrices is larger."""
+    """A bound that no entry of the product of two matrices exceeds."""
     sizes = [float(np.abs(matrix.data).max(initial=0)) for matrix in (first, second)]
     return sizes[0] * sizes[1] * float(np.diff(first.indptr).max(initial=0))
 

@@ -1,7 +1,7 @@
-"""Which groups of people are asked about: a set of labels of each attribute, and all that have one of each.
+"""Which groups of people are examined: a set of labels for each attribute, and everyone with a label from each set.
 
-Labels that no piece tells apart count as one (the classes of the domain), and nothing is lost by it: who has which of them
-nobody can know, unless nobody has any. Of an attribute with few classes every set of them is asked for. Of others it is each
+Labels that no piece tells apart count as one (the classes of the domain), and nothing is lost: no reader can know who has
+which of them, unless no one has any. For an attribute with few classes, every set is examined. Of others it is each
 class, each pair, each category and filter of a piece, each node of a hierarchy and each range of an order; what two of the
 categories, filters and nodes have in common, and what one has beyond the other; what is not in one of these; and of each set
 what is left without the classes that are known by themselves.
@@ -27,19 +27,19 @@ from louver.tables.system import IntArray
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
 
 MAX_WORK = 1_000_000_000
-"""Cells that one look may sum, a second or two."""
+"""Cells that one search may sum, a second or two."""
 
 MAX_ROOM = 30_000_000
-"""Sums that a look may keep."""
+"""Sums that one search may keep."""
 
 EVERY_SET = (12, 9, 7, 5, 3)
-"""Classes up to which every set of them is asked for; the most that there is time for."""
+"""Class counts up to which every set is examined; the largest that time allows is used."""
 
 MAX_CLASSES, MAX_FORMED = 30, 64
-"""Classes up to which pairs and ranges are formed, and categories up to which each is compared with each other."""
+"""Classes up to which pairs and ranges are formed, and categories up to which all pairs are compared."""
 
 CAPACITY = 4096
-"""Boxes that one look returns at most."""
+"""Maximum number of boxes that one search returns."""
 
 Box = tuple[tuple[int, ...], ...]
 """Classes of each attribute."""
@@ -47,7 +47,7 @@ Box = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
-    """Sets of classes of one attribute as a forest: each is its parent (-1 for none) and one class more."""
+    """Sets of classes of one attribute as a forest: each is its parent (-1 for none) plus one class."""
 
     parent: IntArray
     atom: IntArray
@@ -68,7 +68,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmoved:
-    """Boxes with few people that no witness moves, how many were looked at, and whether all are listed."""
+    """Boxes with few people that no witness moves, how many boxes were examined, and whether all are listed."""
 
     boxes: list[Box]
     n_asked: int
@@ -96,7 +96,7 @@ class Descriptions:
 
     @property
     def some_sets(self) -> tuple[str, ...]:
-        """Attributes of which not every set of labels is asked for."""
+        """Attributes for which not every set of labels is examined."""
         return tuple(
             attribute.name
             for attribute, family in zip(self.domain.attributes, self.families, strict=True)
@@ -132,7 +132,7 @@ class Descriptions:
     def left_of(self, box: Box, moves: Moves) -> Iterator[Box]:
         """What is left of an unmoved box without the labels of one attribute that have no move.
 
-        Only of attributes of which not every set is asked for: of the others it is a box that is listed.
+        Only for attributes whose sets are not all examined: for the others it is a box that is listed anyway.
         """
         own = moves.reshape(self.domain.shape)[np.ix_(*box)]
         for axis, family in enumerate(self.families):
@@ -145,7 +145,7 @@ class Descriptions:
                 yield (*box[:axis], left, *box[axis + 1 :])
 
     def _orders(self, axes: Sequence[int]) -> Iterator[list[int]]:
-        """Small families first; each attribute with a choice of its sets comes last once, where what is left of a set is asked for."""
+        """Small families first; each attribute with only some of its sets comes last once, where what is left of a set is examined."""
         by_size = sorted(axes, key=lambda axis: self.families[axis].size)
         last = [axis for axis in by_size if not self.families[axis].is_every_set] or by_size[-1:]
         for axis in last:
@@ -200,7 +200,7 @@ class Descriptions:
 
 
 def descriptions(domain: Domain, pieces: Sequence[Piece]) -> Iterator[Descriptions]:
-    """What may be asked for, the most first: every set of labels of ever fewer attributes, then fewer attributes at once."""
+    """What may be examined, largest first: every set of labels for ever fewer attributes, then fewer attributes at once."""
     formed = [_formed(domain, axis, pieces) for axis in range(len(domain.shape))]
     before: list[int] = []
     for most in EVERY_SET:
@@ -216,7 +216,7 @@ def descriptions(domain: Domain, pieces: Sequence[Piece]) -> Iterator[Descriptio
 
 
 def _every_set(n_classes: int) -> _Family:
-    """All sets but the empty one, numbered by their bits less 1."""
+    """All sets but the empty one, numbered by their bit mask minus 1."""
     bits = np.arange(1, 2**n_classes, dtype=np.int64)
     atom = np.floor(np.log2(bits)).astype(np.int64)
     return _Family(
@@ -225,7 +225,7 @@ def _every_set(n_classes: int) -> _Family:
 
 
 def _formed(domain: Domain, axis: int, pieces: Sequence[Piece]) -> _Family:
-    """The sets of an attribute that are always asked for."""
+    """The sets of an attribute that are always examined."""
     n_classes = domain.shape[axis]
     every = (1 << n_classes) - 1
     formed = set(_categories(domain, axis, pieces))
@@ -260,7 +260,7 @@ def _categories(domain: Domain, axis: int, pieces: Sequence[Piece]) -> Iterator[
 
 
 def _by_code(classes: IntArray, codes: IntArray) -> Iterator[int]:
-    """Of each code the classes that it touches."""
+    """For each code, the classes that it touches."""
     for code in np.unique(codes):
         yield _bits(np.unique(classes[codes == code]))
 
@@ -270,7 +270,7 @@ def _bits(classes: IntArray) -> int:
 
 
 def _as_forest(sets: Iterable[int]) -> _Family:
-    """Sets with all steps to them, each before what it is a step to."""
+    """Sets with all steps leading to them, each step before the set it leads to."""
     number: dict[int, int] = {}
     parent: list[int] = []
     atom: list[int] = []

@@ -27,9 +27,9 @@ __all__ = ["Evidence", "Moves", "Probe", "Sides", "Witnesses", "coefficients"]
 
 @dataclass(slots=True, eq=False)
 class Sides:
-    """Bounds to be worked on: quantities, whether their upper bound is meant, and a value that a table is to reach.
+    """Bounds to be worked on: quantities, whether the upper bound is the one meant, and a value that a table is to reach.
 
-    A table settles an upper side when it has the goal or more, a lower side when it has the goal or less.
+    A table settles an upper side when it reaches the goal or more, a lower side when it reaches the goal or less.
     """
 
     quantity: IntArray
@@ -45,7 +45,7 @@ class Sides:
 
 @dataclass(slots=True, eq=False)
 class Evidence:
-    """Quantities are a system's columns, and then the sums of its rows; a bound is certified where both kinds meet.
+    """Quantities are a system's columns, and then the sums of its rows; a bound is certified where the proved and attained ones meet.
 
     `base` is the first table, and `moves` (columns,) what the others change.
     """
@@ -72,7 +72,7 @@ class Evidence:
             self.record(system.truth)
 
     def record(self, point: IntArray) -> bool:
-        """A table, looked at in integers: every quantity it pushes further is pushed. False if it does not hold."""
+        """Add a table, checked in integers: every quantity it pushes further is updated. False if it is not valid."""
         values = self.system.quantities(point, self.reach)
         if values is None:
             return False
@@ -85,21 +85,21 @@ class Evidence:
         return True
 
     def add_moves(self, change: Moves) -> None:
-        """A difference of tables, or a combination of such."""
+        """Add a difference of tables, or a combination of such differences."""
         self.moves += coefficients(self.n_tables, 1)[0] * change
         self.n_tables += 1
 
     def trust(self, columns: IntArray) -> None:
-        """Unknowns whose bounds are known to be attained."""
+        """Mark unknowns whose bounds are known to be attained."""
         self.attained_lower[columns] = self.lower[columns]
         self.attained_upper[columns] = self.upper[columns]
 
     def settle(self, is_fixed: NDArray[np.bool_]) -> None:
-        """Quantities that are the same in every table."""
+        """Mark quantities that are the same in every table."""
         self.lower[is_fixed] = self.upper[is_fixed] = self.attained_lower[is_fixed]
 
     def prove(self, quantity: int, is_upper: bool, bound: int) -> None:
-        """A bound that holds for every table."""
+        """Record a bound that holds for every table."""
         if is_upper:
             self.upper[quantity] = min(self.upper[quantity], bound)
         else:
@@ -115,7 +115,7 @@ class Evidence:
         return bool(self.attained_lower[quantity] <= self.lower[quantity])
 
     def open_sides(self, below: IntArray, above: IntArray) -> Sides:
-        """Of these lower and upper bounds the ones that are not certified, nearest goals first; none without a bound."""
+        """The given lower and upper bounds that are not certified, nearest goals first; unbounded sides are left out."""
         low = below[self.attained_lower[below] > self.lower[below]]
         high = above[(self.attained_upper[above] < self.upper[above]) & (self.upper[above] < UNBOUNDED)]
         quantity = np.concatenate([high, low])
@@ -137,14 +137,14 @@ Moves = NDArray[np.uint64]
 
 
 def coefficients(start: int, length: int) -> Moves:
-    """Numbers that differ for each place of one long stream; odd, so that none is 0."""
+    """Distinct numbers for the positions of one long stream; odd, so that none is 0."""
     keys = np.arange(start + 1, start + length + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     return mixed(keys) | np.uint64(1)
 
 
 @dataclass(slots=True, eq=False)
 class Witnesses:
-    """Moves of the unknowns of one problem, and a table to count from.
+    """Moves of the unknowns of one problem, and a table to start from.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Witnesses:
         Whether `base` is known.
     moves : uint64 (unknowns,)
     is_met : bool (unknowns,)
-        Unknowns that tables were looked for of, or that are fixed.
+        Unknowns for which tables were sought, or that are fixed.
     """
 
     base: IntArray
@@ -187,7 +187,7 @@ class Witnesses:
             self.is_based[columns] = True
 
     def by_cell(self, problem: Problem) -> tuple[IntArray, Moves]:
-        """Counts and moves of the joint cells; cells of one unknown share its people in any way."""
+        """Counts and moves of the joint cells; cells of one unknown may divide its people in any way."""
         n_cells = len(problem.group)
         counts, moves = np.zeros(n_cells, dtype=np.int64), np.zeros(n_cells, dtype=np.uint64)
         alive = np.flatnonzero(problem.group >= 0)
@@ -210,14 +210,14 @@ class Witnesses:
 
 @dataclass(slots=True, eq=False)
 class Probe:
-    """Confines one quantity after another, as long as no row says that it cannot be."""
+    """Confines one quantity after another, as long as no row rules it out."""
 
     intervals: Intervals
     system: System
     run: Run
 
     def reach(self, quantity: int, least: int, most: int) -> bool:
-        """Whether a quantity may lie in [least, most] as far as intervals tell; if so it is confined to it."""
+        """Whether a quantity may lie in [least, most] as far as intervals show; if so, it is confined to it."""
         system, n_columns = self.system, self.system.n_columns
         is_waiting = np.zeros(system.n_rows, dtype=bool)
         if quantity < n_columns:
@@ -240,7 +240,7 @@ class Probe:
         return True
 
     def allows(self, sides: Sides) -> NDArray[np.bool_]:
-        """Sides whose goal is still within the bounds of its unknown; sums of rows are not looked at."""
+        """Sides whose goal is still within the bounds of its unknown; sums of rows are not examined."""
         is_column = sides.quantity < self.system.n_columns
         columns = np.where(is_column, sides.quantity, 0)
         is_high = self.system.upper[columns] >= sides.goal

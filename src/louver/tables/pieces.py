@@ -25,7 +25,7 @@ __all__ = ["Cross", "Domain", "Margin", "Piece", "Shares", "cross_attributes", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cross:
-    """The cells of some attributes, each perhaps recoded, among the records that a filter lets through.
+    """The cells of some attributes, each optionally recoded, among the records that a filter lets through.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Cross:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All attributes that it speaks of."""
+        """All attributes that it refers to."""
         return tuple(dict.fromkeys((*self.by, *self.where)))
 
     def over(self, by: tuple[str, ...]) -> Cross:
@@ -58,9 +58,9 @@ class Margin:
     Attributes
     ----------
     lower, upper : int64 (cells,)
-        What the printed number or the mark tells; `UNBOUNDED` where nothing bounds a cell.
+        What the printed number or the mark implies; `UNBOUNDED` where nothing bounds a cell.
     printed : int64 (cells,) or None
-        The numbers of a table, `marks.HIDDEN` where a mark stands; None where it is not printed as a table.
+        The numbers of a table, `counts.HIDDEN` where a mark stands; None where it is not printed as a table.
     """
 
     cross: Cross
@@ -80,7 +80,7 @@ class Shares:
     n_cols : int
         Cells of one row.
     printed : int64 (rows, n_cols)
-        Reduced counts where shares are exact; otherwise shares in units of the last decimal. A row of zeros holds nobody.
+        Reduced counts where shares are exact; otherwise shares in units of the last decimal. A row of zeros is empty.
     decimals : int or None
         None where shares are exact.
     is_half_even : bool
@@ -98,7 +98,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """One published thing: its name, and all it tells; `is_file` for records that were published before."""
+    """One published item: its name and everything it states; `is_file` for records published earlier."""
 
     name: str
     margins: tuple[Margin, ...] = ()
@@ -111,7 +111,7 @@ class Piece:
 
 
 MAX_CELLS = 2**22
-"""Largest joint domain that is laid out."""
+"""Largest joint domain that is stored in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,7 +121,7 @@ class Domain:
     Attributes
     ----------
     attributes : tuple of Attribute
-        As they stand in the data.
+        As they appear in the data.
     classes : tuple of int64 (labels,)
         Class of each label.
     shape : tuple of int
@@ -155,7 +155,7 @@ class Domain:
         return np.where(is_inside, total, -1).ravel()
 
     def inside(self, cross: Cross) -> IntArray:
-        """Joint cells that the cross's filter lets through, ascending, without a look at the others."""
+        """Joint cells that pass the filter of the cross, ascending, without examining the others."""
         chosen = [np.arange(size, dtype=np.int64) for size in self.shape]
         for name in cross.where:
             axis = [entry.name for entry in self.attributes].index(name)
@@ -163,7 +163,7 @@ class Domain:
         return np.ravel_multi_index(np.ix_(*chosen), self.shape).ravel()
 
     def classes_inside(self, name: str, cross: Cross) -> IntArray:
-        """Classes of one attribute that the cross's filter lets through, ascending."""
+        """Classes of one attribute that pass the filter of the cross, ascending."""
         axis = [entry.name for entry in self.attributes].index(name)
         attribute, codes = recoded(self.attributes[axis], cross)
         wanted = np.isin(codes, [attribute.code_of(label) for label in cross.where[name]])
@@ -182,7 +182,7 @@ class Domain:
         return by_class
 
     def codes(self, name: str, cross: Cross) -> IntArray:
-        """Code that each class of an attribute has in a cross."""
+        """Code of each class of an attribute in a cross."""
         axis = [attribute.name for attribute in self.attributes].index(name)
         return self._by_class(axis, recoded(self.attributes[axis], cross)[1])
 
@@ -248,7 +248,7 @@ def refined(attributes: Sequence[Attribute], crosses: Iterable[Cross], extra: It
 
 
 def _traits(attribute: Attribute, crosses: Sequence[Cross]) -> list[NDArray[np.int64]]:
-    """What the crosses say of each label of one attribute: its code, and whether a filter lets it through."""
+    """What the crosses say about each label of one attribute: its code, and whether a filter lets it through."""
     traits = []
     for cross in crosses:
         if attribute.name not in cross.names:
@@ -263,7 +263,7 @@ def _traits(attribute: Attribute, crosses: Sequence[Cross]) -> list[NDArray[np.i
 
 
 def recoded(attribute: Attribute, cross: Cross) -> tuple[Attribute, NDArray[np.int64]]:
-    """An attribute as a cross has it, and the new code of each of its labels."""
+    """An attribute as recoded in a cross, and the new code of each of its labels."""
     recode = cross.recodes.get(attribute.name)
     if recode is None:
         return attribute, np.arange(attribute.size, dtype=np.int64)

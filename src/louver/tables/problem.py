@@ -1,7 +1,7 @@
 """Pieces as one system of integer rows over the joint cells, and targets as sums of its unknowns.
 
-Joint cells that no piece tells apart are one unknown. Of a sum that holds only some cells of such a group, the group's
-other cells may take all or nothing: its lower bound is that of the whole groups in it, its upper bound that of all groups
+Joint cells that no piece tells apart are one unknown. If a sum contains only some cells of such a group, the group's
+remaining cells may take all or nothing: its lower bound is that of the whole groups in it, its upper bound that of all groups
 it touches.
 """
 
@@ -31,7 +31,7 @@ class Problem:
     system : System
         Unknowns: groups of joint cells first, then helpers of the conditionals.
     group : int64 (n_cells,)
-        Group of each joint cell; -1 for a cell that a published zero or an impossible combination empties.
+        Group of each joint cell; -1 for a cell known to be empty from a published zero or an impossible combination.
     size : int64 (groups,)
         Joint cells in each group.
     row_piece : int64 (rows,)
@@ -56,7 +56,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forms:
-    """Sums asked about: one row per target over the unknowns, for the lower and for the upper bound."""
+    """Queried sums: one row per target over the unknowns, for the lower and for the upper bound."""
 
     lower: csr_array
     upper: csr_array
@@ -68,7 +68,7 @@ def build(
     truth: IntArray | None = None,
     is_possible: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None,
 ) -> Problem:
-    """All that the pieces say, as one system.
+    """Everything the pieces state, as one system.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class _Parts:
         )
 
     def _grouped(self) -> tuple[IntArray, IntArray]:
-        """Group of each living joint cell: cells that are in the same row of every block."""
+        """Group of each joint cell not known to be empty: cells that are in the same row of every block."""
         alive = np.flatnonzero(self.alive)
         group = np.full(len(self.alive), -1, dtype=np.int64)
         if not len(alive):
@@ -232,7 +232,7 @@ class _Parts:
         numbers = np.zeros(len(alive), dtype=np.int64)
         for _, assign, _, _ in self.blocks:
             rows = assign[alive]
-            # Numbers stay below (cells)^2: exact, no hash.
+            # Numbers stay below (cells)^2, so they are exact without hashing.
             numbers = np.unique(numbers * (int(rows.max(initial=0)) + 2) + rows + 1, return_inverse=True)[1]
         first: IntArray
         _, first, inverse, size = np.unique(
@@ -334,7 +334,7 @@ def _exact_links(shares: Shares, cells: IntArray | None) -> _Links:
 
 
 def _rounded_links(shares: Shares, cells: IntArray | None) -> _Links:
-    """(2q - 1) n <= 2 10^D x < (2q + 1) n for every cell of a row with n people; ties as the rounding rule has it."""
+    """(2q - 1) n <= 2 10^D x < (2q + 1) n for every cell of a row with n people; ties follow the rounding rule."""
     assert shares.decimals is not None
     n_rows, n_cols = shares.printed.shape
     n_cells = n_rows * n_cols
@@ -379,7 +379,7 @@ def _rounded_links(shares: Shares, cells: IntArray | None) -> _Links:
 
 
 def _check_truth(problem: Problem, pieces: Sequence[Piece], truth: IntArray) -> None:
-    """Every row must hold for the records themselves."""
+    """Check that every row holds for the records themselves."""
     system = problem.system
     if truth[problem.group < 0].any():
         raise InfeasibleError("the tables rule out a cell that the records have; check the files.")

@@ -21,7 +21,7 @@ from louver.tables.system import IntArray, System, split
 __all__ = ["Answer", "decide", "fixed", "solve", "walk", "witnesses_of"]
 
 SEARCH_EFFORT = 20.0
-"""Deterministic seconds to look for a first table where the records are not known."""
+"""Deterministic seconds spent looking for a first table when the records are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,7 +31,7 @@ class Answer:
     Attributes
     ----------
     lower, upper : int64 (targets,)
-        Proved: no table that agrees with the pieces lies outside. `UNBOUNDED` where nothing bounds from above.
+        Proved: no table that agrees with the pieces lies outside. `UNBOUNDED` where there is no upper bound.
     is_lower_tight, is_upper_tight : bool (targets,)
         Whether a table that agrees with the pieces attains the bound.
     programs, repairs : int
@@ -141,12 +141,12 @@ def fixed(
 
 
 def witnesses_of(problem: Problem, run: Run) -> Witnesses:
-    """What is known to move before any table is found: nothing."""
+    """What is known to vary before any table is found: nothing."""
     return Witnesses.of(_propagated(problem, run))
 
 
 def walk(problem: Problem, witnesses: Witnesses, run: Run) -> None:
-    """Tables of the parts that none were looked for of."""
+    """Find tables for the parts for which none have been searched for yet."""
     system = _propagated(problem, run)
     for columns, rows in split(system):
         if not witnesses.is_met[columns].all():
@@ -162,7 +162,7 @@ def _component(
     run: Run,
     deadline: float = np.inf,
 ) -> Component:
-    """A part with further rows, at work; what its tables can move is looked at once."""
+    """Working state of a part with further rows; what can vary among its tables is determined once."""
     component = Component(_with_point(_with_rows(part, added), run), run, deadline)
     if witnesses is not None and not witnesses.is_met[columns].all():
         component.walk()
@@ -182,7 +182,7 @@ def _propagated(problem: Problem, run: Run) -> System:
 
 
 def _same_rows(first: csr_array, second: csr_array) -> NDArray[np.bool_]:
-    """Rows in which two matrices agree."""
+    """Rows on which two matrices agree."""
     difference = csr_array(first - second)
     difference.eliminate_zeros()
     is_same: NDArray[np.bool_] = np.diff(difference.indptr) == 0
@@ -264,12 +264,12 @@ class _Sums:
 
 
 def _all_tight(quantities: IntArray, is_tight: NDArray[np.bool_]) -> bool:
-    """Whether only unknowns are asked about whose bounds are known to be attained."""
+    """Whether all the quantities are unknowns whose bounds are known to be attained."""
     return bool((quantities < len(is_tight)).all() and is_tight[quantities].all())
 
 
 def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, csr_array]:
-    """Quantities that the targets mean in one part, the targets, and the rows to be added for them.
+    """Quantities that the targets refer to in one part, the targets, and the rows to be added for them.
 
     A target with one unknown is that unknown; others are rows, numbered after the unknowns as they first appear.
     """
@@ -293,7 +293,7 @@ def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, c
 
 
 def _with_rows(part: System, added: list[csr_array]) -> System:
-    """The part with rows that are only asked about."""
+    """The part with additional rows that are only queried and impose no bounds."""
     n_added = sum(rows.shape[0] for rows in added)
     return System(
         matrix=csr_array(vstack([part.matrix, *added]).tocsr().astype(np.int64)),

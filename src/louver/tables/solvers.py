@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from louver.optim.kernels.audit.propagate import UNBOUNDED
-from louver.optim.kernels.audit.safe import scaled_lower_bound
+from louver.optim.program import Program, SolvedProgram
 from louver.optim.status import Status
-from louver.optim.warm import Relaxation, WarmProgram
 from louver.run import Run
 from louver.tables.system import IntArray, System, as_floats
 
@@ -25,12 +24,12 @@ EFFORT = 1.0
 """Deterministic seconds of the solver for one side."""
 
 LARGEST = 2**34
-"""The solver refuses larger domains; beyond any count of people."""
+"""The solver refuses larger domains; larger than any count of people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best point met, a proved bound, and whether it is proved that there is no point at all."""
+    """The best point found, a proved bound, and whether it is proved that no point exists."""
 
     point: IntArray | None = None
     bound: int | None = None
@@ -46,7 +45,7 @@ def best_value(
     patience: int = 1,
     seconds: float = np.inf,
 ) -> Found:
-    """Largest or smallest value of a sum, as far as it comes in so many times the usual effort."""
+    """Largest or smallest value of a sum, as far as found within a multiple of the usual effort."""
     model, unknowns = _model(system, system.truth, run)
     total = _sum(unknowns, columns, coefs)
     if is_upper:
@@ -128,15 +127,15 @@ MAX_DUAL = 2.0**50
 
 @dataclass(slots=True, eq=False)
 class Relaxed:
-    """A system without whole numbers, for one objective after another."""
+    """The real-valued relaxation of a system, for a series of objectives."""
 
     system: System
     run: Run
     programs: int = field(init=False, default=0)
-    _program: WarmProgram | None = field(init=False, default=None)
+    _program: Program | None = field(init=False, default=None)
 
-    def minimise(self, cost: NDArray[np.float64]) -> Relaxation | None:
-        """The least of cost @ x over real numbers; None where the solver does not tell."""
+    def minimise(self, cost: NDArray[np.float64]) -> SolvedProgram | None:
+        """The minimum of cost @ x over real numbers; None if the solver gives no answer."""
         if self._program is None:
             self._program = _program(self.system, self.run)
         self.programs += 1
@@ -152,15 +151,15 @@ class Relaxed:
         upper = np.minimum(system.upper, LARGEST)
         if self._fits(rounded, upper):
             residual = SCALE * cost - system.matrix.T @ rounded
-            total = int(
-                scaled_lower_bound(rounded, system.row_lower, system.row_upper, residual, system.lower, upper)
+            total = scaled_lower_bound(
+                rounded, system.row_lower, system.row_upper, residual, system.lower, upper
             )
         else:
             total = _long_lower_bound(system, cost, rounded, upper)
         return -(-total // SCALE)
 
     def _fits(self, rounded: IntArray, upper: IntArray) -> bool:
-        """Whether no sum in a safe bound can leave 64 bits, by a generous estimate."""
+        """Whether no sum in a safe bound can exceed 64 bits, by a conservative estimate."""
         system, heaviest = self.system, float(np.abs(rounded).max(initial=1))
         entries = float(np.abs(system.matrix.data).max(initial=1))
         residual = SCALE * entries + heaviest * entries * max(1, system.n_rows)
@@ -171,8 +170,24 @@ class Relaxed:
         return total < 2.0**62
 
 
+def scaled_lower_bound(
+    duals: IntArray,
+    row_lower: IntArray,
+    row_upper: IntArray,
+    residual: IntArray,
+    lower: IntArray,
+    upper: IntArray,
+) -> int:
+    """Least of duals.s + residual.x over row_lower <= s <= row_upper and lower <= x <= upper, in integers.
+
+    With s = A x and residual = scale c - A'duals this bounds scale c.x from below, whatever the duals are.
+    """
+    of_rows = np.maximum(duals, 0) @ row_lower + np.minimum(duals, 0) @ row_upper
+    return int(of_rows + np.maximum(residual, 0) @ lower + np.minimum(residual, 0) @ upper)
+
+
 def _long_lower_bound(system: System, cost: IntArray, rounded: IntArray, upper: IntArray) -> int:
-    """The same in integers of any length."""
+    """The same in integers of arbitrary size."""
     duals = [int(y) for y in rounded]
     residual = [SCALE * int(c) for c in cost]
     matrix = system.matrix
@@ -188,12 +203,13 @@ def _long_lower_bound(system: System, cost: IntArray, rounded: IntArray, upper: 
     return total
 
 
-def _program(system: System, run: Run) -> WarmProgram:
-    return WarmProgram(
+def _program(system: System, run: Run) -> Program:
+    return Program(
         csr_array(system.matrix.astype(np.float64)),
         as_floats(system.row_lower),
         as_floats(system.row_upper),
         as_floats(system.lower),
         as_floats(system.upper),
-        run,
+        run=run,
+        is_primal=True,
     )

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
 from louver.run import Run
 
-__all__ = ["IntArray", "Intervals", "System", "as_floats", "split"]
+__all__ = ["IntArray", "Intervals", "System", "as_floats", "int64_indices", "split"]
 
 IntArray = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ class System:
     lower, upper : int64 (n,)
         `UNBOUNDED` in size where there is none.
     truth : int64 (n,) or None
-        A point that meets all of it: the records themselves.
+        A point that satisfies the whole system: the records themselves.
     """
 
     matrix: csr_array
@@ -65,7 +65,7 @@ class System:
         return np.concatenate([point, sums])
 
     def propagated(self, run: Run) -> tuple[System, int]:
-        """Bounds tightened by intervals, and -1 or a row that cannot hold."""
+        """Bounds tightened by interval propagation, and -1 or a row that cannot be satisfied."""
         return Intervals.of(self.matrix).tightened(self, np.ones(self.n_rows, dtype=bool), run)
 
     def row_bounds(self) -> tuple[IntArray, IntArray]:
@@ -73,8 +73,7 @@ class System:
         least, most = np.empty_like(self.row_lower), np.empty_like(self.row_upper)
         matrix = self.matrix
         activity_bounds(
-            matrix.indptr,
-            matrix.indices,
+            *int64_indices(matrix),
             matrix.data,
             _reach(matrix),
             self.row_lower,
@@ -105,29 +104,28 @@ class System:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """A matrix made ready for interval propagation, for one set of bounds after another."""
+    """A matrix prepared for interval propagation with many sets of bounds."""
 
     matrix: csr_array
     reach: IntArray
     least_reach: int
-    col_ptr: NDArray[np.integer]
-    col_rows: NDArray[np.integer]
+    col_ptr: IntArray
+    col_rows: IntArray
 
     @classmethod
     def of(cls, matrix: csr_array) -> Intervals:
         columns = matrix.tocsc()
         reach = _reach(matrix)
-        return cls(matrix, reach, int(reach.min(initial=UNBOUNDED)), columns.indptr, columns.indices)
+        return cls(matrix, reach, int(reach.min(initial=UNBOUNDED)), *int64_indices(columns))
 
-    def rows_of(self, column: int) -> NDArray[np.integer]:
+    def rows_of(self, column: int) -> IntArray:
         return self.col_rows[self.col_ptr[column] : self.col_ptr[column + 1]]
 
     def tightened(self, system: System, is_waiting: NDArray[np.bool_], run: Run) -> tuple[System, int]:
-        """The system with tighter bounds, and -1 or a row that cannot hold; rows that wait are looked at first."""
+        """The system with tighter bounds, and -1 or a row that cannot be satisfied; waiting rows are examined first."""
         matrix, lower, upper = self.matrix, system.lower.copy(), system.upper.copy()
         clash = propagate_inplace(
-            matrix.indptr,
-            matrix.indices,
+            *int64_indices(matrix),
             matrix.data,
             self.reach,
             self.col_ptr,
@@ -144,8 +142,13 @@ class Intervals:
         return replace(system, lower=lower, upper=upper), int(clash)
 
 
+def int64_indices(matrix: csr_array | csc_array) -> tuple[IntArray, IntArray]:
+    """Index pointers and indices in 64 bits, whatever SciPy chose: kernels are compiled for one type."""
+    return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int64, copy=False)
+
+
 def _reach(matrix: csr_array) -> IntArray:
-    """Sizes below which a row can be summed in 64 bits."""
+    """Absolute values up to which each row can be summed in 64 bits."""
     sizes = np.append(np.abs(matrix.data), 0)
     weights = np.add.reduceat(sizes, matrix.indptr[:-1]) if matrix.shape[0] else sizes[:0]
     weights = np.where(np.diff(matrix.indptr) > 0, weights, 1)
@@ -160,7 +163,7 @@ def split(system: System) -> list[tuple[IntArray, IntArray]]:
     matrix = csr_array(system.matrix[:, free])
     matrix.eliminate_zeros()
     n_rows = matrix.shape[0]
-    # A row that bounds nothing (a sum that is only asked about) must not tie components together, unless it spans them.
+    # A row without bounds (a sum that is only queried) must not connect components, unless it spans them.
     graph = csr_array(
         (
             np.ones(matrix.nnz, dtype=np.int8),

@@ -1,7 +1,7 @@
 """TopDown: differentially private microdata over a hierarchy of regions, with public invariants kept exactly.
 
-Abowd et al. (2019), Census TopDown, on open solvers: implied constraints are derived, a failsafe is there, and what
-follows the measuring never opens the records.
+Abowd et al. (2019), Census TopDown, on open solvers: implied constraints are derived, there is a failsafe, and no step
+after the measurement opens the records.
 """
 
 from __future__ import annotations
@@ -28,13 +28,21 @@ from louver.topdown.knowledge.check import Clash, KnowledgeCheck, check_knowledg
 from louver.topdown.load import SpecLike, read_first_design
 from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
 from louver.topdown.measuring.sealing import measure_into, noted_shares
-from louver.topdown.options import AreaOptions, EstimatorName, PlanOptions, RunOptions
+from louver.topdown.options import (
+    AreaOptions,
+    AreasOptions,
+    EstimatorName,
+    ImportOptions,
+    PlanOptions,
+    RunOptions,
+)
 from louver.topdown.planning.forecast import ForecastLine, PlanForecast, plan_for
 from louver.topdown.planning.shares import plain_words
 from louver.topdown.result import QueryError, TopDownRelease
 from louver.topdown.solve import (
     Estimation,
     Report,
+    check_measurable,
     estimate_from,
     folder_beside,
     open_payer,
@@ -55,9 +63,12 @@ __all__ = [
     "QueryPlan",
     "TopDownRelease",
     "area",
+    "areas",
     "check",
     "estimate",
+    "export_nmf",
     "extend",
+    "import_nmf",
     "measure",
     "plan",
     "topdown",
@@ -65,7 +76,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from louver.data.read import ArrowStream
+    from louver.topdown.errors.areas import AreaTable
     from louver.topdown.extension.problem import Extension
+    from louver.topdown.published.measured import ImportedMeasurements
 
     Data = str | Path | ArrowStream
 
@@ -96,7 +109,7 @@ def topdown(
     spec : path, mapping or Spec
         A spec with a `[topdown]` section; file names in a mapping are relative to the working folder.
     data : path, uri or dataframe, optional
-        The records, in place of the spec's source; table, query, weight and wide columns are read from there still.
+        The records, in place of the spec's source; table, query, weight and wide columns are still taken from the spec.
     out : path, optional
         Release directory to make; needed unless `seed` is given.
 
@@ -219,7 +232,9 @@ def plan(
     }
     options = validated(PlanOptions, given)
     with open_engine(options.engine, run=run) as workers:
-        return plan_for(read_first_design(spec, run=run), options, workers, run=run)
+        design = read_first_design(spec, run=run)
+        check_measurable(design)
+        return plan_for(design, options, workers, run=run)
 
 
 @documented(RunOptions)
@@ -233,7 +248,7 @@ def measure(
     resume: bool = False,
     run: Run | None = None,
 ) -> Measured:
-    """Debit the ledger, draw the noise once, and leave measurements and invariants in a folder.
+    """Debit the ledger, draw the noise once, and write measurements and invariants to a folder.
 
     Parameters
     ----------
@@ -245,7 +260,7 @@ def measure(
     Returns
     -------
     Measured
-        Its `folder` is what `estimate` works from, without the records.
+        `estimate` works from its `folder`, without the records.
     """
     folder = Path(out)
     extension = _extension(spec, data, run)
@@ -281,14 +296,14 @@ def estimate(
     report: Report | None = None,
     run: Run | None = None,
 ) -> TopDownRelease:
-    """Estimate from a folder that `measure` left; never opens the records.
+    """Estimate from a folder written by `measure`; never opens the records.
 
     Parameters
     ----------
     spec : path, mapping or Spec
-        The spec that was measured; that of an extension is estimated in one way, and has no intervals.
+        The spec that was measured; an extension has only one estimator and no intervals.
     measurements : path
-        The folder, or a release directory. Levels that an interrupted call finished are not computed again.
+        The folder, or a release directory. Levels finished by an interrupted call are not computed again.
     out : path, optional
         Release directory to make.
     """
@@ -374,7 +389,7 @@ def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | 
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     leaves : path or sequence of str
-        Leaves, and regions that stand for all of theirs: a text file with one a line, or a CSV with the geography columns of
+        Leaves, or regions standing for all their leaves: a text file with one per line, or a CSV with the geography columns of
         the release; or their codes.
 
     Returns
@@ -384,8 +399,105 @@ def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | 
     return read_area(Path(release), leaves, run)
 
 
+@documented(AreasOptions)
+@one_sentence()
+def areas(
+    release: str | Path,
+    *,
+    areas: str | Path | Mapping[str, Sequence[str]],
+    csv: str | Path | None = None,
+    run: Run | None = None,
+) -> AreaTable:
+    """Count the people of several areas of a release, with standard errors and 90 % intervals, in one table.
+
+    Parameters
+    ----------
+    release : path
+        A TopDown release directory with intervals; nothing else is opened.
+    areas : path or mapping
+        A table with the columns area and leaf; or the leaves of each area by its name.
+    csv : path, optional
+        File to make.
+
+    Returns
+    -------
+    AreaTable
+    """
+    from louver.topdown.errors.areas import read_areas
+
+    found = read_areas(Path(release), areas, run)
+    if csv is not None:
+        found.write_csv(Path(csv))
+    return found
+
+
+@documented(ImportOptions)
+@one_sentence()
+def import_nmf(
+    folder: str | Path,
+    *,
+    out: str | Path,
+    by: str = "U.S. Census Bureau",
+    states: Sequence[str] = (),
+    totals: str | Path | None = None,
+    run: Run | None = None,
+) -> ImportedMeasurements:
+    """Read published noisy measurement files, check them, and write a folder for `estimate` to work from.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of one product, with a folder such as County.parquet for each level.
+    out : path
+        Folder to make; `topdown.toml` in it is the spec to estimate with.
+
+    Returns
+    -------
+    ImportedMeasurements
+
+    Notes
+    -----
+    **Privacy**: nothing is measured and no ledger is asked. The noise is the publisher's; louver claims no privacy loss for it.
+    """
+    from louver.topdown.published.measured import import_published
+
+    given = {"by": by, "states": list(states), "totals": None if totals is None else str(totals)}
+    options = validated(ImportOptions, given)
+    return import_published(
+        Path(folder),
+        Path(out),
+        by=options.by,
+        states=options.states,
+        totals=None if options.totals is None else Path(options.totals),
+        run=run,
+    )
+
+
+@one_sentence()
+def export_nmf(spec: SpecLike, *, measurements: str | Path, out: str | Path, run: Run | None = None) -> Path:
+    """Write measurements in the layout of noisy measurement files, for programs that read such files.
+
+    Parameters
+    ----------
+    spec : path, mapping or Spec
+        The spec that was measured; its regions are prefixes of codes.
+    measurements : path
+        The folder written by `measure`, or a release directory.
+    out : path
+        Folder to make.
+
+    Notes
+    -----
+    **Privacy**: post-processing of what was measured.
+    """
+    from louver.topdown.published.write import write_published
+
+    folder = Path(measurements)
+    return write_published(_plan(spec, None, run, (folder,)), folder, Path(out), run)
+
+
 def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
-    """Where a release that is paid for goes."""
+    """Output folder of a paid release."""
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
@@ -394,7 +506,7 @@ def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
 
 
 def _extension(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> Extension | None:
-    """An extension where the spec is one."""
+    """The extension, if the spec describes one."""
     if "extends" not in as_spec(spec).options("topdown"):
         return None
     for name, value in how.items():
@@ -409,7 +521,7 @@ def _extension(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -
 def _plan(
     spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
 ) -> QueryPlan:
-    """Read the spec and the public files it names; shares that it leaves open are those noted in one of the folders."""
+    """Read the spec and the public files it names; shares that it leaves open are taken from those noted in a folder."""
     design = read_first_design(spec, data, run=run, noted=noted_shares(*folders)).estimated(**how)
     for words in plain_words(design):
         (run or Run()).tell(words)

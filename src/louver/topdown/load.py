@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver._arrays import Bools, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver.data.coding import text_sql
 from louver.data.read import open_source
 from louver.data.regions import RegionTree
@@ -22,6 +22,7 @@ from louver.data.tabulate import read_text
 from louver.errors import InputError
 from louver.privacy.budget import fraction_of
 from louver.privacy.neighbours import Relation, check_filter
+from louver.release.manifest import file_entry
 from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
@@ -31,13 +32,15 @@ from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import measurable
 from louver.topdown.options import (
     BoundOptions,
+    CovariateOptions,
     GeographyOptions,
     InvariantOptions,
+    PublishedOptions,
     SharesOptions,
     TopDownOptions,
 )
 from louver.topdown.planning.shares import Aim, choose_shares, with_shares
-from louver.topdown.problem import DETAILED, Design, Query, Statement
+from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
 
 __all__ = ["SpecLike", "cell_set", "read_design", "read_first_design"]
 
@@ -91,9 +94,12 @@ def read_design(
         spine = _read_spine(spec, records, options.geography, where, run)
     queries, query_attributes = _build_queries(options, attributes, where)
     shares = options.shares or noted
+    published = options.published
     level_shares: tuple[Fraction, ...] = ()
     query_shares: tuple[Mapping[str, Fraction], ...] = ()
-    if shares is not None:
+    if published is not None:
+        level_shares, query_shares = _published_shares(published, spine, queries, where)
+    elif shares is not None:
         level_shares, query_shares = _read_shares(
             shares, spine, queries, where, needs_detailed=options.needs_detailed
         )
@@ -113,6 +119,10 @@ def read_design(
         _bound(one, spec, records, tables, spine, attributes, f'{where}: key "bounds[{number}]"')
         for number, one in enumerate(options.bounds, start=1)
     ]
+    covariates = tuple(
+        _covariate(one, spec, records, tables, spine, attributes, f'{where}: key "covariates[{number}]"')
+        for number, one in enumerate(options.covariates, start=1)
+    )
     names = [statement.name for statement in statements]
     if len(set(names)) < len(names):
         raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
@@ -130,9 +140,10 @@ def read_design(
         query_shares=query_shares,
         statements=tuple(statements),
         budget=options.budget(where),
-        has_chosen_shares=options.shares is None,
+        covariates=covariates,
+        has_chosen_shares=options.shares is None and published is None,
     )
-    if shares is None:
+    if shares is None and published is None:
         aim = Aim.named("even", design)
         return with_shares(design, choose_shares(design, measurable(design), aim).shares)
     return design
@@ -141,7 +152,7 @@ def read_design(
 def read_first_design(
     given: SpecLike, data: Any = None, run: Run | None = None, *, noted: SharesOptions | None = None
 ) -> Design:
-    """Read a TopDown spec, and the bounds of the one that will extend it, where it names one; parameters as for `read_design`."""
+    """Read a TopDown spec, and the bounds of the one that will extend it, if it names one; parameters as for `read_design`."""
     design = read_design(given, data, run=run, noted=noted)
     if design.options.extended_by is None:
         return design
@@ -206,7 +217,7 @@ def _read_spine(
 
 
 def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
-    """A file that everybody may know; the records are none."""
+    """A file with public content; the confidential records are not such a file."""
     path = spec.path.parent / name
     sources = [Path(source) for source in (records, spec.data) if isinstance(source, str | Path)]
     if path.exists() and any(source.exists() and path.samefile(source) for source in sources):
@@ -230,7 +241,7 @@ def _read_rows(path: Path, columns: Sequence[str], run: Run | None) -> list[tupl
 
 
 def _read_column(path: Path, column: str, run: Run | None) -> pa.Array:
-    """A column of a public file as text; every value must be there."""
+    """A column of a public file as text; no value may be missing."""
     with open_source(path, run=run) as source:
         sql = f"SELECT {text_sql(source, column)} FROM records"
         parts = [batch.column(0).cast(pa.string()) for batch in source.batches(sql)]
@@ -245,7 +256,7 @@ def _read_column(path: Path, column: str, run: Run | None) -> pa.Array:
 def _build_queries(
     options: TopDownOptions, attributes: Sequence[Attribute], where: str
 ) -> tuple[tuple[Query, ...], tuple[tuple[Attribute, ...], ...]]:
-    """The named marginals, and the detailed cells; and what their rows stand for."""
+    """The named marginals and the detailed cells, with the meaning of their rows."""
     codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
     queries, meanings = [], []
@@ -326,6 +337,32 @@ def _read_shares(
     return tuple(levels[name] for name in spine.names), tuple(by_level)
 
 
+def _published_shares(
+    published: PublishedOptions, spine: RegionTree, queries: Sequence[Query], where: str
+) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
+    """Shares implied by the published variances; a level that was not measured has none."""
+    losses = published.losses(where)
+    key = f'{where}: key "published.variances"'
+    if not set(losses) <= set(spine.names):
+        raise InputError(f"{key} names no level of the geography.", option="published")
+    names = [query.name for query in queries]
+    if any(not set(own) <= set(names) for own in losses.values()):
+        raise InputError(f"{key} names no query.", option="published")
+    if any(own and DETAILED not in own for own in losses.values()):
+        raise InputError(f'{key} needs "{DETAILED}" at every level that was measured.', option="published")
+    by_level = [
+        {name: losses[level][name] for name in names if name in losses.get(level, {})}
+        for level in spine.names
+    ]
+    if not by_level[-1]:
+        raise InputError(f"{key} needs the leaves, which were not measured.", option="published")
+    sums = [sum(own.values(), Fraction(0)) for own in by_level]
+    query_shares = tuple(
+        {name: loss / held for name, loss in own.items()} for own, held in zip(by_level, sums, strict=True)
+    )
+    return tuple(held / sum(sums) for held in sums), query_shares
+
+
 def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
     total = sum(shares.values(), Fraction(0))
     if total != 1:
@@ -402,6 +439,31 @@ def _bound(
     )
 
 
+def _covariate(
+    given: CovariateOptions,
+    spec: Spec,
+    records: Any,
+    tables: _SideTables,
+    spine: RegionTree,
+    attributes: Sequence[Attribute],
+    place: str,
+) -> Covariate:
+    """A public number of every leaf, from the list of leaves or from another table."""
+    file = given.file or (tables.geography.leaves if tables.geography is not None else None)
+    if file is None:
+        raise InputError(
+            f"{place} needs a geography; with one region there is nothing to divide.", option="covariates"
+        )
+    table = tables.read(_public_file(spec, records, file, place), spine)
+    return Covariate(
+        column=given.column,
+        file=file,
+        sha256=file_entry(table.path).sha256,
+        cells=cell_set(given.cells, attributes, place),
+        values=table.amounts(given.column),
+    )
+
+
 @dataclass(slots=True)
 class _SideTables:
     """The public tables of a spec, each read once."""
@@ -449,7 +511,7 @@ class _SideTable:
 
     @staticmethod
     def _leaves(path: Path, geography: GeographyOptions | None, spine: RegionTree, run: Run | None) -> Ints:
-        """The leaf that each row of a file is about, -1 where it is none; without geography a row is about everybody."""
+        """The leaf that each row of a file refers to, -1 if none; without geography a row refers to all people."""
         if geography is None:
             with open_source(path, run=run) as source:
                 return np.zeros(source.read_all().num_rows, dtype=np.int64)
@@ -480,8 +542,21 @@ class _SideTable:
         values = np.asarray(np.from_dlpack(texts.cast(pa.int64())), dtype=np.int64)
         return values[self.order]
 
+    def amounts(self, name: str) -> Floats:
+        """Numbers of zero or more, leaf by leaf."""
+        texts = _read_column(self.path, name, self.run)
+        is_number = pc.match_substring_regex(texts, r"^[0-9]{1,12}(\.[0-9]{1,12})?$")
+        if not pc.all(is_number).as_py():
+            number = pc.index(is_number, False).as_py() + 1
+            message = (
+                f'column "{name}" in {self.name} is not a number of zero or more on row {number}; correct it.'
+            )
+            raise InputError(message, file=self.name, column=name, row=number)
+        values = np.asarray(np.from_dlpack(texts.cast(pa.float64())), dtype=np.float64)
+        return values[self.order]
+
     def _odd_column(self, name: str, texts: list[str]) -> Ints:
-        """The same where something is no number of usual digits and size."""
+        """The same for values that are not numbers of ordinary length and size."""
         for number, text in enumerate(texts, start=1):
             if not text.isdecimal() or int(text) >= UNBOUNDED:
                 message = f'column "{name}" in {self.name} is not a whole number on row {number}; correct it.'

@@ -1,4 +1,4 @@
-"""The TopDown spec: what is released, what it costs, and what is publicly known; and what a call is told beside it.
+"""The TopDown spec: what is released, what it costs, and what is publicly known; and the options given with each call.
 
 [topdown]
 epsilon = 4                      # or rho = "1/2", delta = 1e-10; or epsilon with delta, composed
@@ -6,6 +6,13 @@ neighbours = "change-record"
 estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
 shrink = 2                       # cap on the shrinking of small groups, or "off"
 intervals = 3                    # simulations that standard errors and intervals are read from; 0 for none
+
+[topdown.published]              # written by import-nmf: noise that somebody else drew, in place of budget and shares
+by = "U.S. Census Bureau"
+files = 11
+sha256 = "..."                   # of the list of their hashes
+tabulation = 16                  # the last characters of a leaf's code name it in tabulation geography
+variances = { state = { total = "1.2092" }, block = { detailed = "10.09" } }
 
 [topdown.geography]              # left out: one region, "all", with everybody
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
@@ -32,6 +39,13 @@ name = "dormitories"
 file = "facilities.csv"
 cells = { quarters = ["dormitory"] }
 facilities = "dormitories"       # at least one person each, none where there is none
+
+[[topdown.covariates]]           # public numbers that go with how many people live in a leaf
+column = "housing_units"         # of the list of leaves; file = "..." for another public table
+
+[[topdown.covariates]]
+column = "asian_2010"
+cells = { race = ["asian"] }     # about these people alone
 """
 
 from __future__ import annotations
@@ -44,7 +58,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from louver.errors import InputError
-from louver.privacy.budget import Loss, Measure, fraction_of
+from louver.privacy.budget import Loss, Measure, exact_fraction, fraction_of
 from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation
 from louver.schema.options import Table, option
@@ -52,20 +66,27 @@ from louver.schema.validate import OWN, Options
 
 __all__ = [
     "MAX_CELLS",
+    "AreasOptions",
     "BoundOptions",
     "CheckOptions",
+    "CovariateOptions",
     "EstimatorName",
     "GeographyOptions",
+    "ImportOptions",
     "InvariantOptions",
     "PlanOptions",
+    "PublishedOptions",
     "RunOptions",
     "SharesOptions",
     "Shrink",
     "TopDownOptions",
 ]
 
+DECIMALS = 10**15
+"""Losses that follow from published variances are integer multiples of its inverse, which keeps the digits of their sums few."""
+
 MAX_CELLS = 1 << 20
-"""Cells that one table of regions by cells may have."""
+"""Maximum number of entries in one table of regions by cells."""
 
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
@@ -74,7 +95,7 @@ EstimatorName = Literal["bayes", "least-squares", "plain"]
 
 
 def _as_shrink(value: Any) -> Any:
-    """A positive number, also as text, or "off"."""
+    """A positive number, possibly as text, or "off"."""
     if value is None or value == "off":
         return value
     try:
@@ -91,7 +112,7 @@ Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
 
 
 Simulations = Annotated[int, Field(ge=0, le=100)]
-"""How often a release is simulated to know its error; 0 for never."""
+"""Number of simulations of a release used to estimate its error; 0 for none."""
 
 
 class GeographyOptions(Options):
@@ -124,6 +145,33 @@ class SharesOptions(Options):
     at: dict[str, dict[str, Amount]] = Field(default_factory=dict)
 
 
+class PublishedOptions(Options):
+    """`[topdown.published]`: measurements made and published by a third party, in place of a budget and its shares."""
+
+    by: Annotated[str, Field(min_length=1, max_length=100)]
+    files: Annotated[int, Field(ge=1)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    tabulation: Annotated[int, Field(ge=1, le=64)] | None = None
+    variances: dict[str, dict[str, Amount]]
+
+    def variance(self, level: str, query: str) -> float:
+        """The variance that most regions of a level have."""
+        return float(exact_fraction(self.variances[level][query]))
+
+    def losses(self, where: str) -> dict[str, dict[str, Fraction]]:
+        """What every query would lose, in rho, if records changed: the inverse of its variance, to 15 decimals."""
+        found: dict[str, dict[str, Fraction]] = {}
+        key = f'{where}: key "published.variances'
+        for level, queries in self.variances.items():
+            found[level] = {
+                query: Fraction(round(DECIMALS / fraction_of(variance, f'{key}.{level}.{query}"')), DECIMALS)
+                for query, variance in queries.items()
+            }
+        if not any(found.values()):
+            raise InputError(f'{where}: key "published.variances" lists no query.', option="published")
+        return found
+
+
 class InvariantOptions(Options):
     """One of `[[topdown.invariants]]`."""
 
@@ -143,6 +191,14 @@ class BoundOptions(Options):
     facilities: str | None = None
 
 
+class CovariateOptions(Options):
+    """One of `[[topdown.covariates]]`."""
+
+    column: Annotated[str, Field(min_length=1)]
+    file: str | None = None
+    cells: Labels = Field(default_factory=dict)
+
+
 def _as_query(value: Any) -> Any:
     return {"attributes": value} if isinstance(value, list) else value
 
@@ -158,7 +214,9 @@ class TopDownOptions(Options):
     queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
     invariants: list[InvariantOptions] = Field(default_factory=list)
     bounds: list[BoundOptions] = Field(default_factory=list)
+    covariates: list[CovariateOptions] = Field(default_factory=list)
     extended_by: str | None = None
+    published: PublishedOptions | None = None
     epsilon: Amount | None = None
     rho: Amount | None = None
     delta: Amount | None = None
@@ -169,7 +227,16 @@ class TopDownOptions(Options):
     intervals: Simulations = 3
 
     def budget(self, where: str) -> Loss:
-        """The whole budget, with epsilon and delta what it is at least; `where` is what messages call the section."""
+        """The whole budget, with epsilon and delta a lower bound on it; `where` is the name of the section in messages.
+
+        For published measurements it is the loss implied by their stated variances.
+        """
+        if self.published is not None:
+            if (self.epsilon, self.rho, self.delta, self.shares) != (None, None, None, None):
+                message = f"{where} describes published measurements, which have no budget and no shares here; leave them out."
+                raise InputError(message, option="published")
+            losses = [loss for level in self.published.losses(where).values() for loss in level.values()]
+            return Loss(sum(losses, Fraction(0)), Measure.RHO, Relation(self.neighbours))
         if (self.epsilon is None) == (self.rho is None):
             raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
         if self.rho is not None and self.delta is None:
@@ -236,13 +303,45 @@ class RunOptions(Options):
     csv: bool = option(False, "Write the microdata as CSV too.", group="run")
 
 
+class ImportOptions(Options):
+    """What is read from published noisy measurement files."""
+
+    by: str = option("U.S. Census Bureau", "Who published the measurements.", metavar="NAME", group="import")
+    states: list[str] = option(
+        [], "FIPS codes of the states to read, as in 44,15; all by default.", metavar="S1,S2", group="import"
+    )
+    totals: str | None = option(
+        None,
+        "Public file with the exact number of people of every state: columns geocode and value.",
+        metavar="FILE",
+        group="import",
+    )
+
+
 class AreaOptions(Options):
-    """Which part of a release is asked about."""
+    """Which part of a release is queried."""
 
     leaves: str | None = option(
         None,
         "Leaves and regions that make the area: one a line, or a CSV with the release's geography columns.",
         metavar="FILE",
+        group="area",
+    )
+
+
+class AreasOptions(Options):
+    """Which areas of a release are queried together."""
+
+    areas: str | None = option(
+        None,
+        "CSV with the columns area and leaf: one row for each leaf or region of each area.",
+        metavar="FILE",
+        group="area",
+    )
+    csv: str | None = option(
+        None,
+        "Write the table as CSV: area, estimate, standard_error, lower_90, upper_90.",
+        metavar="NEWFILE",
         group="area",
     )
 
@@ -305,7 +404,7 @@ class PlanOptions(Options):
 
 
 class CheckOptions(Options):
-    """What is known already and shall be checked with the spec."""
+    """What is already known and is to be checked against the spec."""
 
     invariants: str | None = option(
         None,

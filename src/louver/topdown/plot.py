@@ -62,7 +62,7 @@ def plot_release(release: TopDownRelease) -> Figure:
 
 
 def plot_forecast(forecast: PlanForecast) -> Figure:
-    """Draw how plans share the budget out by level, and the errors of the total and of the last query."""
+    """Draw how plans divide the budget by level, and the errors of the total and of the last query."""
     plans = forecast.plans
     names = next(iter(plans.values())).design.spine.names
     queries = [
@@ -112,7 +112,7 @@ def _colour(number: int) -> str:
 
 
 QUANTILES = 21
-"""Sizes of regions that are told for each level, from the smallest to the largest in equal steps; all where there are no more."""
+"""Number of region sizes shown for each level, from smallest to largest in equal steps; all if there are no more."""
 
 
 def level_figures(release: TopDownRelease) -> list[dict[str, Any]]:
@@ -169,7 +169,7 @@ def _errors(release: TopDownRelease) -> dict[str, Any] | None:
 
 
 def _errors_of_sizes(release: TopDownRelease) -> list[float]:
-    """For each level, how far off a region's size typically is: as simulated, or where nothing is, by its measurements. 0 for exact."""
+    """For each level, how far off a region's size typically is: as simulated or, if nothing is, by its measurements. 0 for exact."""
     known = release.known_error
     noise = _noise_of_sizes(release)
     if known is None:
@@ -180,7 +180,7 @@ def _errors_of_sizes(release: TopDownRelease) -> list[float]:
 
 def _noise_of_sizes(release: TopDownRelease) -> list[float]:
     """For each level, the standard deviation of a region's size by its own measurements: every query of r rows adds
-    up to the size with variance r v, and 1 / sum(1 / (r v)) is that of their best mean. 0 where the size is exact."""
+    up to the size with variance r v, and 1 / sum(1 / (r v)) is that of their optimal mean. 0 where the size is exact."""
     exact = {statement.level for statement in release.plan.invariants if not statement.labels}
     shares = [
         sum(1 / (query.query.n_rows * query.distribution.variance) for query in level)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louver._arrays import Bools, Floats, Ints
 from louver.data.regions import RegionTree
@@ -27,6 +28,8 @@ from louver.topdown.options import TopDownOptions
 
 __all__ = [
     "DETAILED",
+    "UNMEASURED",
+    "Covariate",
     "Design",
     "Evidence",
     "EvidenceSource",
@@ -35,6 +38,7 @@ __all__ = [
     "NoisyCounts",
     "Problem",
     "Query",
+    "RegionNoise",
     "SparseLevel",
     "Statement",
     "Workload",
@@ -58,7 +62,7 @@ class Query:
         The row each cell counts in.
     n_rows : int
     axes : tuple of int or None
-        Attributes whose labels make the rows, all of them told apart; None where labels are merged.
+        Attributes whose labels form the rows, all labels kept distinct; None if labels are merged.
     """
 
     name: str
@@ -82,19 +86,67 @@ class Query:
         return answers.reshape(-1, self.n_rows)
 
 
+UNMEASURED = 1e-9
+"""Precision, relative to the usual one, used for a query without an answer: almost zero, so that sums stay finite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegionNoise:
+    """Noise that differs between the regions of a level.
+
+    Parameters
+    ----------
+    kinds : ndarray of float64, shape (kinds, queries)
+        Inverse variances, relative to the usual ones; 0 for a query that was not measured.
+    kind_of : ndarray of int, shape (regions,)
+        The kind of every region.
+    """
+
+    kinds: Floats
+    kind_of: NDArray[np.integer[Any]]
+
+    def precisions(self, start: int, stop: int) -> Floats:
+        """Relative inverse variances (regions, queries) of the regions start to stop."""
+        found: Floats = np.maximum(self.kinds, UNMEASURED)[self.kind_of[start:stop]]
+        return found
+
+    def is_measured(self, query: int, start: int, stop: int) -> Bools:
+        """Which of the regions start to stop answered a query."""
+        found: Bools = self.kinds[self.kind_of[start:stop], query] > 0
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """The queries measured at one level, and the variance of each noisy value."""
 
     queries: tuple[Query, ...]
     variances: tuple[float, ...]
-    is_gaussian: bool = False
-    """Whether the noise is discrete Gaussian, not discrete Laplace."""
+    noise: str = "laplace"
+    """Name of the distribution of the noise."""
+    by_region: RegionNoise | None = None
+    """How regions deviate from these variances; None if none does."""
 
     @property
     def n_values(self) -> int:
         """Noisy values per region."""
         return sum(query.n_rows for query in self.queries)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether every region that was measured has the usual variances."""
+        if self.by_region is None:
+            return True
+        used = self.by_region.kinds[np.unique(self.by_region.kind_of)]
+        return bool((used[(used > 0).any(axis=1)] == 1.0).all())
+
+    def precisions(self, start: int, stop: int) -> tuple[Floats, ...]:
+        """Inverse variances of each query in the regions start to stop: arrays (regions, 1), or (1, 1) for all alike."""
+        usual = [1.0 / variance for variance in self.variances]
+        if self.by_region is None:
+            return tuple(np.full((1, 1), one) for one in usual)
+        found = self.by_region.precisions(start, stop) * np.array(usual)
+        return tuple(found[:, place : place + 1] for place in range(len(usual)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,7 +156,7 @@ class Evidence:
     Parameters
     ----------
     queries : tuple of Query
-        The detailed one among them.
+        Must include the detailed query.
     values : tuple of ndarray, shape (regions, rows)
         One for each query.
     weights : tuple of ndarray of float64
@@ -116,15 +168,38 @@ class Evidence:
     weights: tuple[Floats, ...]
 
     @classmethod
-    def measured(cls, workload: Workload, noisy: tuple[Ints, ...]) -> Evidence:
-        """The noisy answers themselves."""
-        weights = tuple(np.full((1, 1), 1.0 / variance) for variance in workload.variances)
+    def measured(cls, workload: Workload, noisy: tuple[Ints, ...], start: int) -> Evidence:
+        """The noisy answers themselves, of consecutive regions from `start` on."""
+        weights = workload.precisions(start, start + len(noisy[0]))
         return cls(queries=workload.queries, values=noisy, weights=weights)
 
     @property
     def detailed(self) -> int:
         """Position of the query for all cells."""
         return next(i for i, query in enumerate(self.queries) if query.is_detailed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Covariate:
+    """A public number for every leaf that correlates with how many people live there.
+
+    Parameters
+    ----------
+    column, file : str
+        Where the numbers are.
+    sha256 : str
+        Hash of that file, which is public.
+    cells : ndarray of bool, shape (cells,)
+        The people that it correlates with.
+    values : ndarray of float64, shape (leaves,)
+        Not negative, in the order of the spine's leaves.
+    """
+
+    column: str
+    file: str
+    sha256: str
+    cells: Bools
+    values: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,6 +220,8 @@ class Problem:
         One for each level.
     shape : tuple of int
         Labels of each attribute; empty where the cells are not known to be combinations.
+    covariates : tuple of Covariate
+        What the prior of the leaves may use.
     """
 
     spine: RegionTree
@@ -154,8 +231,16 @@ class Problem:
     implied: Implied
     workloads: tuple[Workload, ...]
     shape: tuple[int, ...] = ()
+    covariates: tuple[Covariate, ...] = ()
+    has_exact_leaves: bool = field(init=False)
+    """Whether, for some type, its number of people is known exactly in most leaves that can have any."""
 
     def __post_init__(self) -> None:
+        stated = self.implied.statements[-1]
+        inhabited = stated.upper > 0
+        exact = inhabited & (stated.lower == stated.upper)
+        has_exact_leaves = bool((2 * exact.sum(axis=0) > np.maximum(inhabited.sum(axis=0), 1)).any())
+        object.__setattr__(self, "has_exact_leaves", has_exact_leaves)
         if len(self.workloads) != self.spine.n_levels:
             raise InputError("every level needs a workload; give one for each.", option="workload")
         for name, workload in zip(self.spine.names, self.workloads, strict=True):
@@ -165,7 +250,7 @@ class Problem:
 
 
 class Histograms(Protocol):
-    """Histograms of all regions of a level, wherever they lie."""
+    """Histograms of all regions of a level, wherever they are stored."""
 
     @property
     def n_regions(self) -> int:
@@ -195,7 +280,7 @@ class EvidenceSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseLevel:
-    """Histograms of some regions that stand next to each other, zeros left out.
+    """Histograms of consecutive regions, zeros left out.
 
     Region i has the counts `count[start[i]:start[i + 1]]` in the cells `cell[...]`, which ascend.
     """
@@ -224,7 +309,7 @@ class SparseLevel:
         )
 
     def take(self, regions: Ints) -> SparseLevel:
-        """Some regions, in any order, also several times."""
+        """Some regions, in any order, possibly with repeats."""
         length = np.diff(self.start)[regions]
         start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
         place = np.arange(start[-1]) + np.repeat(self.start[regions] - start[:-1], length)
@@ -265,7 +350,7 @@ class SparseLevel:
 
     @classmethod
     def concatenate(cls, parts: Sequence[SparseLevel]) -> SparseLevel:
-        """Regions of several parts, one after another."""
+        """Regions of several parts, concatenated."""
         lengths = np.concatenate([np.diff(part.start) for part in parts])
         return cls(
             start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
@@ -284,7 +369,7 @@ def add_levels(spine: RegionTree, leaves: SparseLevel, n_cells: int) -> tuple[Sp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Families:
-    """Parents that stand next to each other, their children, and what is known about these.
+    """Consecutive parents, their children, and what is known about the children.
 
     Parameters
     ----------
@@ -333,7 +418,7 @@ class Families:
     ) -> Families:
         """Collect the children of the parents `span` (all histograms of their level given), or the root.
 
-        They are fitted to their noisy answers, or to what `tree` says in place of these.
+        They are fitted to their noisy answers, or to what `tree` provides in place of these.
         """
         first, last = span
         start, stop = region_range(problem.spine, level, span)
@@ -349,7 +434,7 @@ class Families:
             first_child=start,
             parents=None if parents is None else parents.part(first, last),
             child_start=child_start,
-            evidence=Evidence.measured(problem.workloads[level], noisy.read(level, start, stop))
+            evidence=Evidence.measured(problem.workloads[level], noisy.read(level, start, stop), start)
             if tree is None
             else tree.read(level, start, stop),
             lower=np.ascontiguousarray(lower),
@@ -377,8 +462,8 @@ def split_batches(spine: RegionTree, level: int, n_values: int) -> list[tuple[in
     Returns
     -------
     list of (first, last)
-        Ranges of parents, of the root itself at level 0. They depend on the problem alone, so that nothing
-        depends on who works on a batch.
+        Ranges of parents, of the root itself at level 0. They depend only on the problem, so that nothing
+        depends on which worker handles a batch.
     """
     if level == 0:
         return [(0, 1)]
@@ -406,6 +491,7 @@ DETAILED = "detailed"
 
 FOR_ESTIMATION = {
     "bounds",
+    "covariates",
     "extended_by",
     "rules",
     "household",
@@ -470,9 +556,10 @@ class Design:
     query_shares : tuple of mapping of str to Fraction
         For each level the share of every query it measures.
     statements : tuple of Statement
+    covariates : tuple of Covariate
     budget : Loss
     notes : tuple of str
-        What somebody should read before anything is spent.
+        What the user should read before anything is spent.
     has_chosen_shares : bool
         Whether the spec leaves the shares to louver; `options` has them all the same.
     extends : str
@@ -492,6 +579,7 @@ class Design:
     query_shares: tuple[Mapping[str, Fraction], ...]
     statements: tuple[Statement, ...]
     budget: Loss
+    covariates: tuple[Covariate, ...] = ()
     notes: tuple[str, ...] = ()
     has_chosen_shares: bool = False
     extends: str = ""
@@ -508,7 +596,7 @@ class Design:
 
     @property
     def geography_columns(self) -> tuple[str, ...]:
-        """Columns of the data that say where a person is."""
+        """Columns of the data that give a person's location."""
         geography = self.options.geography
         return () if geography is None else geography.region_columns
 
@@ -531,19 +619,19 @@ class Design:
         return replace(self, options=validated(TopDownOptions, {**self.options.model_dump(), **given}))
 
     def without_source(self) -> Design:
-        """The same for a worker on another machine, which learns neither the records nor where they are."""
+        """The same for a worker on another machine, which learns neither the records nor their location."""
         spec = replace(self.spec, path=Path(self.spec.path.name), source=SourceOptions(), verbs={})
         return replace(self, spec=spec, data=None, is_own_file=False)
 
     def measured_fingerprint(self) -> str:
-        """Hash of everything that decides the true answers and their noise, but for the records themselves.
+        """Hash of everything that determines the true answers and their noise, except the records themselves.
 
         The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never
         taken up again with other true answers. Bounds from public tables and the estimator are not.
         """
         return _hash(
             [
-                self.options.model_dump_json(exclude=FOR_ESTIMATION).encode(),
+                self.options.model_dump_json(exclude=FOR_ESTIMATION | self._without()).encode(),
                 self.spec.source.noted().encode(),
                 repr(self.spec.schema).encode(),
                 repr(self.attributes).encode(),
@@ -552,13 +640,21 @@ class Design:
             ]
         )
 
+    def _without(self) -> set[str]:
+        """Options that a hash leaves out where they are not given, so that it stays what it was before there were any."""
+        return {"published"} if self.options.published is None else set()
+
     def fingerprint(self) -> str:
-        """Hash of everything that decides what is measured and how it is worked on."""
-        options = self.options.model_dump_json(exclude={"intervals"})  # no count depends on these
+        """Hash of everything that determines what is measured and how it is processed."""
+        options = self.options.model_dump_json(
+            exclude={"intervals"} | self._without()
+        )  # no count depends on these
         parts = [self.measured_fingerprint().encode(), options.encode()]
         parts.append(self.is_possible.tobytes())
         for statement in self.statements:
             parts.extend([statement.cells.tobytes(), statement.lower.tobytes(), statement.upper.tobytes()])
+        for covariate in self.covariates:
+            parts.extend([covariate.cells.tobytes(), covariate.values.tobytes()])
         return _hash(parts)
 
 

@@ -1,6 +1,6 @@
 """A TopDown release: microdata, tables, what they cost, and how they were found.
 
-Its files are written some hundred thousand rows at a time; none is ever in memory as a whole.
+Its files are written some hundred thousand rows at a time; none is ever held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -131,7 +132,7 @@ class TopDownRelease(Shown):
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What is exact in these files or in those they rest on, in words."""
+        """What is exact in these files or in those they are based on, in words."""
         return self.plan.not_protected
 
     @property
@@ -171,7 +172,7 @@ class TopDownRelease(Shown):
                 "share": float(design.level_shares[level]),
                 "largest_residual": report.largest_residual,
                 "queries": [
-                    {"name": m.query.name, "loss": str(m.loss.amount), "variance": m.distribution.variance}
+                    {"name": m.query.name, "loss": str(m.loss.amount), "variance": m.variance}
                     for m in self.plan.measured[level]
                 ],
             }
@@ -206,7 +207,7 @@ class TopDownRelease(Shown):
         return next(microdata(self.plan.design, self.estimate.leaves, max(1, self.n_people)))
 
     def tables(self) -> Iterator[tuple[str, Iterator[Part]]]:
-        """Every query but the detailed one: level, region, its attributes, the count and how far off, zeros left out."""
+        """Every query but the detailed one: level, region, its attributes, the count and its error, zeros left out."""
         design = self.plan.design
         histograms = list(self.levels())[::-1]
         codes = [pa.array(level, pa.string()) for level in design.spine.codes]
@@ -261,6 +262,10 @@ class TopDownRelease(Shown):
             privacy=self._privacy(),
             results={
                 **self._results(),
+                "covariates": [
+                    {"column": one.column, "file": one.file, "sha256": one.sha256}
+                    for one in design.covariates
+                ],
                 "failsafe": [
                     {
                         "level": region.level,
@@ -278,7 +283,7 @@ class TopDownRelease(Shown):
             ledger_head=None if self.head is None else str(self.head),
             not_private=not self.is_private,
             not_for_release=self.evaluation is not None,
-            # How long it took to read the records and to draw noise is nobody else's business.
+            # The time taken to read the records and draw noise is not published.
             seconds=self.seconds["estimate"],
         )
 
@@ -286,6 +291,7 @@ class TopDownRelease(Shown):
         """What the manifest says about the noise."""
         design, loss = self.plan.design, self.plan.loss
         rho = self.plan.epsilon_delta
+        published = design.options.published
         return {
             "measure": str(loss.measure),
             "amount": str(loss.amount),
@@ -297,6 +303,7 @@ class TopDownRelease(Shown):
             "conditional_on": "The guarantee holds among tables that share the exact values of the invariants.",
             "invariants": [statement.name for statement in self.plan.invariants],
             "not_protected": list(self.not_protected),
+            **({} if published is None else {"stated_by": published.by}),
             "queries": [
                 {"level": design.spine.names[m.level], "query": m.query.name, "loss": str(m.loss.amount)}
                 for level in self.plan.measured
@@ -357,7 +364,7 @@ class TopDownRelease(Shown):
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
     ) -> Manifest:
-        """Put the files of the release beside its measurements, and move everything into place."""
+        """Put the files of the release next to its measurements, and move everything into place."""
         design = self.plan.design
         write_row_groups(
             writer.path(MICRODATA_FILE), enumerate(microdata(design, self.estimate.leaves)), writer.check
@@ -403,7 +410,7 @@ class TopDownRelease(Shown):
 def _merged_labels(
     attributes: tuple[Attribute, ...], merged: Attribute, query: str, plan: QueryPlan
 ) -> dict[str, list[str]]:
-    """For every label of a query's attribute the labels of the microdata it stands for."""
+    """For every label of a query's attribute, the microdata labels that it represents."""
     merge = plan.design.options.queries[query].merge.get(merged.name, {})
     original = next(attribute for attribute in attributes if attribute.name == merged.name)
     renamed = {old: new for new, olds in merge.items() for old in olds}
@@ -414,19 +421,19 @@ def _merged_labels(
 
 
 ROWS = 1 << 20
-"""Of a row group."""
+"""Maximum number of rows in a row group."""
 
 MOST_ANSWERS = 1 << 22
-"""Answers, zeros included, that are worked out together."""
+"""Maximum number of answers, zeros included, that are computed together."""
 
 Part = tuple[int, pa.Table]
-"""Some rows of a file, and which of its chapters they belong to."""
+"""Some rows of a file, and the number of the chapter they belong to."""
 
 
 def write_row_groups(
     path: Path, parts: Iterable[Part], check: Callable[[], object] = tuple, rows: int = ROWS
 ) -> None:
-    """Write parts one after another, in row groups of so many rows; a chapter is one chunk, however it was divided.
+    """Write parts one after another, in row groups of the given size; a chapter is one chunk, however it was divided.
 
     `check` is called before each part, and may raise.
     """
@@ -457,11 +464,33 @@ def _cut(parts: list[Part], rows: int) -> tuple[list[Part], list[Part]]:
 
 def _joined(parts: list[Part]) -> pa.Table:
     chapters = groupby(parts, key=itemgetter(0))
-    return pa.concat_tables(pa.concat_tables(t for _, t in own).combine_chunks() for _, own in chapters)
+    return pa.concat_tables(
+        _without_unused(pa.concat_tables(t for _, t in own).combine_chunks()) for _, own in chapters
+    )
+
+
+def _without_unused(chapter: pa.Table) -> pa.Table:
+    """The same rows with dictionaries that hold only their own values: a file shows nothing that is not in its rows."""
+    columns = [
+        pa.chunked_array([_shortened(chunk) for chunk in column.chunks], column.type)
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in chapter.columns
+    ]
+    return pa.table(columns, schema=chapter.schema)
+
+
+def _shortened(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    seen = pc.unique(column.indices).drop_null()
+    listed = seen.take(pc.array_sort_indices(seen))
+    if len(listed) == len(column.dictionary):
+        return column
+    codes = pc.index_in(column.indices, value_set=listed)
+    return pa.DictionaryArray.from_arrays(codes.cast(column.type.index_type), column.dictionary.take(listed))
 
 
 def microdata(design: Design, leaves: SparseLevel, rows: int = ROWS) -> Iterator[pa.Table]:
-    """One row per person with regions and attributes, in tables of so many rows; each lists its own leaves only."""
+    """One row per person with regions and attributes, in tables of the given size; each lists only its own leaves."""
     until = np.cumsum(leaves.count)
     n_people = int(until[-1]) if len(until) else 0
     begun = 0
@@ -505,7 +534,7 @@ def answers_of(query: Query, level: SparseLevel) -> Iterator[tuple[Ints, Ints, I
 
 
 def statements(design: Design) -> Iterator[pa.Table]:
-    """Bounds from public tables: one row for each that binds."""
+    """Bounds from public tables: one row for each binding bound."""
     spine = design.spine
     codes = pa.array(spine.leaves, pa.string())
     yield _bounds("", codes, np.zeros(0, np.int64), np.zeros((2, 0), np.int64))

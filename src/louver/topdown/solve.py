@@ -1,4 +1,4 @@
-"""From a plan to a release: measure, estimate with checkpoints, write; and what a run that was interrupted left."""
+"""From a plan to a release: measure, estimate with checkpoints, write; and handle what an interrupted run left behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from louver.topdown.measuring.true_counts import (
     true_levels,
     write_invariants,
 )
-from louver.topdown.problem import Histograms
+from louver.topdown.problem import Design, Histograms
+from louver.topdown.published.measured import with_published_noise
 from louver.topdown.result import (
     INVARIANTS_FILE,
     MEASUREMENTS_FILE,
@@ -45,6 +46,7 @@ from louver.topdown.result import (
 __all__ = [
     "Estimation",
     "Report",
+    "check_measurable",
     "estimate_from",
     "folder_beside",
     "open_payer",
@@ -55,7 +57,7 @@ __all__ = [
 ]
 
 MOST_COMPARED = 1 << 25
-"""Counts of one query at one level that are compared with the truth; a query of more is left out."""
+"""Most counts of one query at one level that are compared with the truth; larger queries are skipped."""
 
 Report = Callable[[TopDownRelease], str]
 Estimation = Callable[[QueryPlan, Path, Engine, Run | None, dict[str, float]], TopDownRelease]
@@ -65,11 +67,22 @@ Estimation = Callable[[QueryPlan, Path, Engine, Run | None, dict[str, float]], T
 def open_payer(plan: QueryPlan, ledger: str | Path | None, run: Run | None) -> Ledger:
     """The ledger that pays, opened before anything is read."""
     design = plan.design
+    check_measurable(design)
     if design.is_own_file and not Path(design.data).is_file():
         name = Path(design.data).name
         raise InputError(f"{name} does not exist; correct the source in {design.spec.path.name}.", file=name)
     source = design.spec.source
     return open_ledger(design.data, ledger, plan.loss, table=source.table, query=source.query, run=run)
+
+
+def check_measurable(design: Design) -> None:
+    """Whether a spec requests measurements rather than describing published ones."""
+    if design.options.published is not None:
+        name = design.spec.path.name
+        message = (
+            f"{name} describes measurements that {design.options.published.by} published; estimate from them."
+        )
+        raise InputError(message, file=name, option="published")
 
 
 def release_seeded(
@@ -81,7 +94,8 @@ def release_seeded(
     write: Callable[[TopDownRelease, Path], TopDownRelease],
     estimate: Estimation | None = None,
 ) -> TopDownRelease:
-    """Run with noise that anyone can repeat, in a temporary folder."""
+    """Run with noise that anyone can reproduce, in a temporary folder."""
+    check_measurable(plan.design)
     with Scratch(engine.folder, ".louver-topdown-") as shared, Scratch() as scratch:
         folder = shared.path
         began = time.perf_counter()
@@ -100,7 +114,7 @@ def release_seeded(
 
 
 def folder_beside(out: str | Path | None) -> Path:
-    """Where the measurements of a release lie while it is made, or those of one that is not written."""
+    """Where the measurements of a release are kept while it is made, or of one that is not written."""
     return Path(tempfile.gettempdir()) if out is None else Path(out).absolute().parent
 
 
@@ -123,7 +137,7 @@ def release_paid(
     measure: Callable[[QueryPlan, Path, Ledger, Run | None], object] = measure_into,
     estimate: Estimation | None = None,
 ) -> TopDownRelease:
-    """Measure into a folder beside the release, estimate with checkpoints, release, clear the folder."""
+    """Measure into a folder next to the release, estimate with checkpoints, release, clear the folder."""
     estimated = estimate or estimate_from
     work = work_of(out)
     if not resume and os.path.lexists(work):
@@ -134,7 +148,7 @@ def release_paid(
     if not is_released:
         check_out(out)
     if is_released:  # stopped after the move
-        # The levels that were finished are still beside the release, unless the folder was cleared too.
+        # The finished levels are still next to the release, unless the folder was cleared too.
         kept = account.has_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE])
         release = replace(estimated(plan, work if kept else out, engine, run, {}), path=out)
     else:
@@ -153,6 +167,7 @@ def estimate_from(
     path = folder / MEASUREMENTS_FILE
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
+    plan = with_published_noise(plan, folder)
     problem = (run or Run()).attend(plan.problem, read_invariants(folder / INVARIANTS_FILE, plan))
     noisy = SealedCounts(path, plan)
     result = estimate_levels(
@@ -189,7 +204,7 @@ def write_release(
     csv: bool,
     run: Run | None = None,
 ) -> TopDownRelease:
-    """Make the release directory, measurements and invariants included, if one is asked for."""
+    """Make the release directory, including measurements and invariants, if one is requested."""
     if out is None:
         return release
     began = time.perf_counter()

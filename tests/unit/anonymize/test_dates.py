@@ -113,7 +113,7 @@ BAD: dict[str, tuple[list[str], dict[str, Any], str]] = {
         "day and month can be taken for each other.*--date-order",
     ),
     "short years": (["03.04.90", "05.06.91"], {}, "two-digit years"),
-    "no day": (["1990-02-28", "1990-02-31"], {}, "value on row 2 that is no date"),
+    "no day": (["1990-02-28", "1990-02-31"], {}, "value on row 2 that is not a date"),
     "far away": (["1990-02-28", "9999-12-31"], {}, "300 years apart or more; declare.*--missing-code"),
 }
 

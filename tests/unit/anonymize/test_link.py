@@ -154,7 +154,7 @@ def test_what_a_link_refuses(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: [*rows, rows[0]], "another row has"),
+        (lambda rows: [*rows, rows[0]], "repeats a value"),
         (lambda rows: [{**rows[0], "id": None}, *rows[1:]], "has no value on row 1"),
         (lambda rows: [{**row, "id": f"x{row['id']}"} for row in rows], "nobody in common"),
         (lambda rows: [{**row, "age": 90} for row in rows], "was not made from then.csv"),

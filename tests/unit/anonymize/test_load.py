@@ -118,7 +118,7 @@ def test_a_label_for_different_leaves_at_two_levels_is_refused(lines: str, tmp_p
     tree = tmp_path / "town.csv"
     tree.write_text(lines.replace(";", "\n"))
     with pytest.raises(
-        InputError, match=r"town\.csv\) has a label that stands for other leaves at level"
+        InputError, match=r"town\.csv\) has a label that stands for different leaves at levels"
     ) as caught:
         lv.anonymize(people(), quasi=["town"], keep=["age"], hierarchy={"town": tree}, k=3)
     assert (caught.value.option, caught.value.column) == ("--hierarchy", "town")

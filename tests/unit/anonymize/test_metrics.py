@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.anonymize.methods import METHODS
+from louver.anonymize.methods import CHOICES
 
-METHODS_TRIED = [name for name in METHODS if not name.startswith("freeform")]
+METHODS_TRIED = [name for name in CHOICES if not name.startswith("freeform")]
 
 
 def people() -> pa.Table:

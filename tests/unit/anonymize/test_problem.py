@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.anonymize.columns import TOTAL_UNITS, NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.problem import Partition, Problem
+from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.errors import InputError
 from louver.optim.status import Status
 
@@ -28,25 +28,25 @@ def number(values, **more):
 )
 def test_what_is_refused(columns, k, option):
     with pytest.raises(InputError) as caught:
-        Problem.build(columns, k=k)
+        AnonymizeProblem.build(columns, k=k)
     assert caught.value.option == option
 
 
 def test_values_outside_a_given_range_are_refused_without_being_quoted():
     with pytest.raises(InputError) as caught:
-        Problem.build([number([1, 4242], lower=0, upper=10)], k=1)
+        AnonymizeProblem.build([number([1, 4242], lower=0, upper=10)], k=1)
     assert caught.value.column == "x"
     assert "4242" not in str(caught.value)
 
 
 def test_given_range_takes_the_place_of_the_tables_own():
-    problem = Problem.build([number([2, 4], lower=0, upper=10)], k=2)
+    problem = AnonymizeProblem.build([number([2, 4], lower=0, upper=10)], k=2)
     assert problem.information_loss(problem.partition(np.zeros(2, int), method="all")) == pytest.approx(0.4)
 
 
 def test_a_full_record_loses_all_units():
     columns = [number([1, 2, 5]), number([3, 3, 4], weight=3.0)]
-    problem = Problem.build(columns, k=1)
+    problem = AnonymizeProblem.build(columns, k=1)
     assert abs(problem.full_loss - TOTAL_UNITS) <= 2
     assert problem.full_loss * problem.unit == pytest.approx(4.0)
 
@@ -54,14 +54,14 @@ def test_a_full_record_loses_all_units():
 def test_zero_weight_sorts_last_and_costs_nothing():
     first = number([1, 0, 1, 0])
     free = NumericColumn(name="free", values=np.array([9.0, 8, 7, 6]), weight=0.0)
-    problem = Problem.build([free, first], k=2)
+    problem = AnonymizeProblem.build([free, first], k=2)
     assert problem.rows.tolist() == [3, 1, 2, 0]
     assert problem.class_loss([0, 1]) == 0
     assert problem.class_loss([0, 3]) == 2 * TOTAL_UNITS
 
 
 def test_equal_records_are_one_point():
-    problem = Problem.build([number([5, 1, 5, 1, 1])], k=1)
+    problem = AnonymizeProblem.build([number([5, 1, 5, 1, 1])], k=1)
     points = problem.points()
     assert points.multiplicity.tolist() == [3, 2]
     assert points.of_record.tolist() == [0, 0, 0, 1, 1]
@@ -70,7 +70,7 @@ def test_equal_records_are_one_point():
 
 def test_missing_numbers_are_a_category_of_their_own_or_match_anything():
     values = [1, 3, float("nan"), float("nan")]
-    own, open_ = (Problem.build([number(values, missing_matches=m)], k=1) for m in (False, True))
+    own, open_ = (AnonymizeProblem.build([number(values, missing_matches=m)], k=1) for m in (False, True))
     assert own.class_loss([0, 2]) == 2 * TOTAL_UNITS
     assert own.class_loss([2, 3]) == open_.class_loss([2, 3]) == 0
     assert open_.class_loss([0, 1, 2]) == 3 * TOTAL_UNITS
@@ -78,7 +78,7 @@ def test_missing_numbers_are_a_category_of_their_own_or_match_anything():
 
 
 def test_a_column_of_missing_numbers_alone_loses_nothing():
-    problem = Problem.build(
+    problem = AnonymizeProblem.build(
         [number([float("nan")] * 3), SetColumn(name="s", codes=np.array([0, 1, 1]), n_labels=2)], k=3
     )
     partition = problem.partition(np.zeros(3, int), method="all")
@@ -87,7 +87,7 @@ def test_a_column_of_missing_numbers_alone_loses_nothing():
 
 def test_more_categories_than_bits_in_a_word():
     codes = np.arange(200)
-    problem = Problem.build([SetColumn(name="s", codes=codes, n_labels=200)], k=200)
+    problem = AnonymizeProblem.build([SetColumn(name="s", codes=codes, n_labels=200)], k=200)
     partition = problem.partition(np.zeros(200, int), method="all")
     assert problem.information_loss(partition) == pytest.approx(199.0)
     assert partition.loss * problem.unit == pytest.approx(199.0, abs=1e-5)
@@ -96,7 +96,7 @@ def test_more_categories_than_bits_in_a_word():
 def test_one_hot_counts_every_category_of_a_mixed_class():
     codes = np.array([0, 1, 2])
     for one_hot, expected in ((False, 3 * 2 / 3), (True, 3 * 3 / 3)):
-        problem = Problem.build([SetColumn(name="s", codes=codes, n_labels=3, one_hot=one_hot)], k=3)
+        problem = AnonymizeProblem.build([SetColumn(name="s", codes=codes, n_labels=3, one_hot=one_hot)], k=3)
         assert problem.information_loss(problem.partition(np.zeros(3, int), method="all")) == pytest.approx(
             expected
         )
@@ -105,14 +105,14 @@ def test_one_hot_counts_every_category_of_a_mixed_class():
 def test_tree_leaves_need_not_stand_in_depth_first_order():
     ancestors = [np.arange(4), np.array([0, 1, 0, 1]), np.zeros(4, int)]
     column = TreeColumn(name="t", codes=np.array([0, 2, 1, 3]), ancestors=ancestors)
-    problem = Problem.build([column], k=2)
+    problem = AnonymizeProblem.build([column], k=2)
     partition = problem.partition(np.array([0, 0, 1, 1]), method="halves")
     assert problem.rows.tolist() == [0, 1, 2, 3]
     assert problem.information_loss(partition) == pytest.approx(4 * 1 / 4)
 
 
 def test_classes_are_numbered_by_their_first_record():
-    problem = Problem.build([number([1, 2, 3, 4, 5])], k=1, max_suppressed=1)
+    problem = AnonymizeProblem.build([number([1, 2, 3, 4, 5])], k=1, max_suppressed=1)
     partition = problem.partition(np.array([7, -1, 3, 7, 3]), method="given")
     assert partition.labels.tolist() == [0, -1, 1, 0, 1]
     assert [members.tolist() for members in partition.classes()] == [[0, 3], [2, 4]]

@@ -62,17 +62,25 @@ BAD = [
     ({"recode": {"job": {"bins": [3]}}}, None, "cannot be cut into bins"),
     ({"recode": {"job": {"level": 1}}}, None, "has no hierarchy"),
     ({"recode": {"job": {"food": ["bread"]}}}, None, "check its spelling"),
-    ({"recode": RECODE, "against": ["earlier"]}, "--recode", "takes no --against"),
-    ({"recoding": "global", "method": "greedy"}, "--recoding", "takes no --method"),
-    ({"recoding": "global", "missing": "match"}, "--recoding", "takes no --missing match"),
-    ({"recoding": "global", "population": "people.csv"}, "--recoding", "takes no --population"),
-    ({"recoding": "global", "population": "people.csv", "k_map": True}, "--recoding", "takes no --k-map"),
+    ({"recode": RECODE, "against": ["earlier"]}, "--recode", "cannot be combined with --against"),
+    ({"recoding": "global", "method": "greedy"}, "--recoding", "cannot be combined with --method"),
+    ({"recoding": "global", "missing": "match"}, "--recoding", "cannot be combined with --missing match"),
+    (
+        {"recoding": "global", "population": "people.csv"},
+        "--recoding",
+        "cannot be combined with --population",
+    ),
+    (
+        {"recoding": "global", "population": "people.csv", "k_map": True},
+        "--recoding",
+        "cannot be combined with --k-map",
+    ),
     (
         {"recoding": "global", "sensitive": ["size"], "t": 0.3, "suppress": 0.1},
         "--recoding",
-        "takes no --suppress with --t",
+        "cannot be combined with --suppress with --t",
     ),
-    ({"recoding": "global", "unit": "size", "keep": []}, "--recoding", "takes no --unit"),
+    ({"recoding": "global", "unit": "size", "keep": []}, "--recoding", "cannot be combined with --unit"),
     ({"recoding": "both"}, "recoding", "local"),
 ]
 
@@ -88,19 +96,17 @@ def test_what_cannot_be_recoded_is_refused(options, flag, words):
 def test_local_stands_beside_global():
     people = pa.table({"age": list(range(20, 40)), "job": ["smith", "baker"] * 10})
     release = released(people, k=3, recoding="global", steps=2)
-    assert release.beside is not None and release.beside.recoding == "local"
-    assert release.beside.information_loss <= release.utility.information_loss
-    assert release.to_dict()["beside"]["classes"] == release.beside.classes
-    assert "would lose" in repr(release) and released(people, k=3).beside is None
+    assert release.local is not None and release.local.recoding == "local"
+    assert release.local.information_loss <= release.utility.information_loss
+    assert release.to_dict()["beside"]["classes"] == release.local.classes
+    assert "would lose" in repr(release) and released(people, k=3).local is None
 
 
 def test_numbers_that_were_coded_are_not_called_unchanged():
     many = pa.table({"age": [20] * 6, "size": [*"SSSMMM"], "pay": [10, 20, 30, 40, 55, 90]})
     release = released(many, quasi=["age"], k=3, round_to={"pay": 50.0})
     assert "published unchanged: size\n  published coded: pay (rounded to multiples of 50)" in repr(release)
-    assert release.n_alone == 2 and "2 of 6 records differ from all others for those who know" in repr(
-        release
-    )
+    assert release.n_alone == 2 and "2 of 6 records are unique to anyone who knows" in repr(release)
     report = anonymize_report(release)
     assert "Person by person: size, pay rounded to multiples of 50." in report
     assert "<td>pay=50</td>" in report

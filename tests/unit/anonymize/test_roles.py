@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.anonymize.inference import worked_out
+from louver.anonymize.metrics import worked_out
 from louver.errors import InputError
 from louver.report.anonymize import anonymize_report, inside_report
 from louver.run import Run
@@ -64,7 +64,7 @@ def test_names_that_come_again_are_refused_for_what_they_are_called() -> None:
 def test_a_weight_that_gives_back_the_region_is_refused() -> None:
     with pytest.raises(InputError, match='"weight" \\(named like a sampling weight\\)'):
         lv.anonymize(without("name", "density", "income"), **ASKED)
-    with pytest.raises(InputError, match='"factor" \\(tells "region"\\)'):
+    with pytest.raises(InputError, match=r'"factor" \(determines "region"\)'):
         lv.anonymize(pa.table({**without("name", "density", "income", "weight").to_pydict(),
                                "factor": survey()["weight"]}), **ASKED)  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_all_that_is_risky_is_told_at_once() -> None:
         lv.anonymize(without(), **ASKED)
     said = str(caught.value)
     assert '"name", "income" (many values occur once)' in said
-    assert '"weight" (named like a sampling weight); "density" (tells "region")' in said
+    assert '"weight" (named like a sampling weight); "density" (determines "region")' in said
 
 
 def test_numbers_are_judged_as_they_are_published() -> None:
@@ -90,7 +90,7 @@ def test_numbers_are_judged_as_they_are_published() -> None:
 def test_rounded_numbers_that_tell_a_quasi_identifier_are_refused() -> None:
     table = without("name", "weight", "density", "income")
     telling = [1000 * int(region[1:]) + i for i, region in enumerate(table["region"].to_pylist())]
-    with pytest.raises(InputError, match='"rate" \\(tells "region"\\)'):
+    with pytest.raises(InputError, match=r'"rate" \(determines "region"\)'):
         lv.anonymize(table.append_column("rate", pa.array(telling)), **ASKED, round_to={"rate": 1000.0})
 
 
@@ -129,7 +129,7 @@ def test_what_can_be_worked_out_is_told_inside_and_never_published(tmp_path: Pat
     release = lv.anonymize(without("name", "income"), **ASKED, keep=["weight", "density"])
     (region,) = [line for line in release.worked_out if line.name == "region"]
     assert region.generalised == region.exactly == region.nearly > 0 and region.column == "weight"
-    assert "can be worked out exactly" in repr(release) and "worked out" in inside_report(release)
+    assert "can be inferred exactly" in repr(release) and "inferred exactly" in inside_report(release)
     assert release.to_dict()["worked_out"][1]["exactly"] == region.exactly
     out = written(release, tmp_path / "release")
     assert "worked" not in (out / "manifest.json").read_text() + (out / "report.html").read_text()

@@ -10,7 +10,7 @@ import pytest
 
 import louver as lv
 from louver._verdict import Level
-from louver.anonymize.methods import METHODS
+from louver.anonymize.methods import CHOICES
 from louver.anonymize.watch import Stopped
 from louver.report.anonymize import inside_report
 
@@ -22,8 +22,8 @@ def people(**more: list[object]) -> pa.Table:
 
 
 FINDINGS = {
-    "alone": "differ from all others",
-    "worked-out": "can be worked out exactly",
+    "alone": "are unique to anyone",
+    "worked-out": "can be inferred exactly",
     "alike": "all have the same value of",
     "lost": "More than half",
     "weaker": "weaker",
@@ -86,7 +86,7 @@ def numbers(n: int) -> pa.Table:
     return pa.table({"a": [i * 37 % 101 for i in range(n)], "b": [i * 53 % 97 for i in range(n)]})
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("sorted", "exact")])
+@pytest.mark.parametrize("method", [name for name in CHOICES if name not in ("sorted", "exact")])
 def test_a_search_cut_off_by_the_clock_says_so(method: str) -> None:
     """A millionth of a second is no time on any machine."""
     release = lv.anonymize(numbers(600), quasi=["a", "b"], k=3, method=method, seconds=1e-6)

@@ -7,14 +7,13 @@ import threading
 import numpy as np
 import pytest
 
-from louver.anonymize.columns import NumericColumn
+from louver.anonymize.classes import solve
+from louver.anonymize.columns import Distance, NumericColumn, Sensitive
 from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.split_carry import Carry
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Distance, Sensitive
-from louver.anonymize.solve import solve
+from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.watch import Watch
 from louver.errors import Cancelled
 from louver.run import Run
@@ -49,7 +48,7 @@ def problem_of(which):
     }[which]
     n = 2 * N if which == "k-map" else N
     named = [NumericColumn(name=str(j), values=c[:n], n_sample=N) for j, c in enumerate(columns)]
-    return Problem.build(named, k=4, **more)
+    return AnonymizeProblem.build(named, k=4, **more)
 
 
 @pytest.mark.parametrize("which", ["plain", "l", "t", "ordered", "suppress", "k-map"])

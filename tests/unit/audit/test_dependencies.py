@@ -115,3 +115,15 @@ def test_what_chance_explains_is_no_dependency():
     assert not is_function(np.array([0, 1]), np.array([0, 0]), np.array([500, 500]))
     nobody = np.zeros(0, dtype=np.int64)
     assert not is_function(nobody, nobody, nobody)
+
+
+def test_districts_of_a_small_file_lie_in_their_regions_too():
+    """12 of land N, 11 of them in its part N1: a difference tells of the one in N2. The file has 26 people."""
+    counts = {"N1": (11, 0), "N2": (1, 0), "S1": (4, 4), "S2": (0, 3), "S3": (3, 0)}
+    tables = [
+        {"name": "north", "by": ["status"], "where": {"land": ["N"]}},
+        {"name": "parts", "by": ["part"], "below": 3},
+    ]
+    found = lv.audit(people(counts=counts), weight="n", tables=tables, small=3)
+    assert found.verdict.level is Level.STOP
+    assert (("part", "N2"),) in given_away(found)

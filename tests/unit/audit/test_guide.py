@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from louver.audit.options import KnownOptions, TableOptions, TargetOptions
+from louver.audit.options import AuditTableOptions, KnownOptions, TargetOptions
 
 GUIDE = Path(__file__).parents[3] / "docs" / "audit.md"
-SECTIONS = {"tables": TableOptions, "known": KnownOptions, "targets": TargetOptions}
+SECTIONS = {"tables": AuditTableOptions, "known": KnownOptions, "targets": TargetOptions}
 
 
 @pytest.mark.parametrize("section", SECTIONS)

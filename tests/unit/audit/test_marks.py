@@ -121,7 +121,7 @@ def test_an_entry_that_says_nothing_about_marks_is_read_as_a_reader_would(tmp_pa
     totals = {"name": "towns", "by": ["town"]}
     kept = {"weight": "count", "registry": tmp_path / "register", "small": 2}
     before = lambda table, hidden: (0, UNBOUNDED)  # noqa: E731
-    monkeypatch.setattr(sys.modules["louver.audit.load"], "told_by_mark", before)
+    monkeypatch.setattr(sys.modules["louver.audit.counts"], "bounds_of_mark", before)
     assert lv.audit(tmp_path / "people.csv", tables=[towns], publish=tmp_path / "one", **kept).published
     monkeypatch.undo()
     [margin] = Register(tmp_path / "register").entries[0].content["tables"][0]["margins"]

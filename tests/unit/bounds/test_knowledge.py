@@ -9,7 +9,7 @@ from louver.bounds import knowledge
 from louver.bounds.check import DisclosureRules, audit_table
 from louver.bounds.knowledge import (
     NO_LIMIT,
-    Known,
+    BoundStatement,
     Statement,
     bind,
     clash_error,
@@ -37,7 +37,7 @@ CUBE = arrange(
 
 
 def known(number, lower, upper=NO_LIMIT, row=0, cells=(True, True)):
-    return Known(number=number, row=row, cells=np.array(cells), lower=lower, upper=upper)
+    return BoundStatement(number=number, row=row, cells=np.array(cells), lower=lower, upper=upper)
 
 
 def ends(*given):

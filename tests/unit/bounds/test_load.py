@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -45,4 +46,4 @@ def test_a_cancelled_run_ends_an_audit(more: dict[str, object], tmp_path: Path) 
     run = Run()
     run.cancel()
     with pytest.raises(Cancelled):
-        answer(asked(tmp_path, **more), run)
+        answer(replace(asked(tmp_path, **more), run=run))

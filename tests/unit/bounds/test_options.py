@@ -6,7 +6,7 @@ import pytest
 
 from louver.bounds.options import BoundsOptions, parse_arrangements, read_arrangements
 from louver.bounds.problem import ZeroRows
-from louver.bounds.rounded import Rounding
+from louver.bounds.rounded import RoundingRule
 from louver.errors import InputError
 from louver.schema.request import ask
 from louver.schema.spec import validated
@@ -128,7 +128,7 @@ def test_zero_rows_and_rounding():
     assert options().zero_rows is ZeroRows.KEEP
     assert options(drop_zero_rows=True).zero_rows is ZeroRows.DROP
     assert options(merge_zero_rows=True).zero_rows is ZeroRows.MERGE
-    assert options(decimals=2, rounding="half-even").rounding_rule is Rounding.HALF_EVEN
+    assert options(decimals=2, rounding="half-even").rounding_rule is RoundingRule.HALF_EVEN
     options(decimals=2, rounding="half-even").check()
 
 

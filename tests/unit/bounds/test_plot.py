@@ -6,13 +6,15 @@ from itertools import pairwise
 
 import pytest
 
+from louver._verdict import Level, Verdict
+from louver.bounds.disclosure import BoundsSummary
 from louver.bounds.plot import LABEL_WIDTH, MAX_DOTS, MAX_FOREST_ROWS, _label, _some_values, plot_comparison
 from louver.bounds.plot import plot_suggestions as draw_suggestions
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import Cell, Comparison, Summary
-from louver.bounds.suggestions import Suggestion, Suggestions
+from louver.bounds.result import BoundedCell, Comparison
+from louver.bounds.search import Suggestion, Suggestions
 
-SUMMARY = Summary(
+SUMMARY = BoundsSummary(
     rows=2,
     cols=2,
     n=15,
@@ -29,8 +31,10 @@ SUMMARY = Summary(
 )
 
 
-def cell(*runs: tuple[int, int, int], row: str = "A", col: str = "yes") -> Cell:
-    return Cell(row={"site": row}, col={"ill": col}, lower=runs[0][0], upper=runs[-1][1], values=list(runs))
+def cell(*runs: tuple[int, int, int], row: str = "A", col: str = "yes") -> BoundedCell:
+    return BoundedCell(
+        row={"site": row}, col={"ill": col}, lower=runs[0][0], upper=runs[-1][1], values=list(runs)
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,13 @@ def test_names_of_arrangements_are_text() -> None:
 @pytest.mark.parametrize("n_lines", [0, 1, 12])
 def test_suggestions(n_lines: int) -> None:
     """The first nine are numbered, and the axis of counts has whole numbers only."""
-    line = Suggestion(arrangement=Arrangement(rows=("a",), cols=("b",)), summary=SUMMARY, bits=1.0, share=0.5)
+    line = Suggestion(
+        arrangement=Arrangement(rows=("a",), cols=("b",)),
+        summary=SUMMARY,
+        verdict=Verdict(Level.OK, ""),
+        bits=1.0,
+        share=0.5,
+    )
     figure = draw_suggestions(Suggestions(lines=(line,) * n_lines, is_proved=True, examined=1, bits=2.0))
     figure.canvas.draw()
     (axes,) = figure.axes

@@ -9,7 +9,7 @@ import pytest
 
 from louver.bounds import problem
 from louver.bounds.check import DisclosureRules, audit_table
-from louver.bounds.conditionals import from_conditionals
+from louver.bounds.load import from_conditionals
 from louver.bounds.problem import Arrangement, ZeroRows, arrange
 from louver.data.histogram import Histogram
 from louver.errors import InputError

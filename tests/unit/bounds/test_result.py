@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +12,19 @@ import pytest
 from matplotlib.figure import Figure
 
 import louver as lv
-from louver.bounds.check import DisclosureRules, audit_table, compare
-from louver.bounds.exact import solve_exact
+from louver.bounds.check import DisclosureRules, audit_table, solve_exact
+from louver.bounds.check import compare as compare_arrangements
+from louver.bounds.disclosure import BoundsSummary
 from louver.bounds.problem import Arrangement, arrange
-from louver.bounds.result import Cell, Comparison, Summary
-from louver.bounds.search import search_redesigns
-from louver.bounds.suggestions import UTILITY
+from louver.bounds.result import BoundedCell, Comparison
+from louver.bounds.search import UTILITY
+from louver.bounds.search import search_redesigns as search
 from louver.data.histogram import Histogram
+from louver.run import Run
 from louver.schema.attribute import Attribute
+
+compare = partial(compare_arrangements, run=Run())
+search_redesigns = partial(search, run=Run())
 
 SITE = Attribute(name="site", labels=("A", "B", "C", "D", "<E>"))
 ILL = Attribute(name="ill", labels=("no", "yes"))
@@ -43,7 +49,7 @@ def summary(**changes):
         "small_rows": 0,
         "small_row_people": 0,
     }
-    return Summary(**{**plain, **changes})
+    return BoundsSummary(**{**plain, **changes})
 
 
 def test_cells_stand_in_row_order_and_zero_rows_are_zero():
@@ -51,7 +57,7 @@ def test_cells_stand_in_row_order_and_zero_rows_are_zero():
     assert [tuple(cell.row.values()) + tuple(cell.col.values()) for cell in cells] == [
         (site, ill) for site in SITE.labels for ill in ILL.labels
     ]
-    assert cells[0] == Cell(row={"site": "A"}, col={"ill": "no"}, lower=3, upper=9, values=[(3, 9, 6)])
+    assert cells[0] == BoundedCell(row={"site": "A"}, col={"ill": "no"}, lower=3, upper=9, values=[(3, 9, 6)])
     assert (cells[0].n_values, cells[0].is_determined) == (2, False)
     assert (cells[2].n_values, cells[2].is_determined) == (1, True)
     assert [(cell.lower, cell.upper, cell.values) for cell in cells[8:]] == [(0, 0, [(0, 0, 1)])] * 2

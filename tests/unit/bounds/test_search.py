@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +11,16 @@ import pytest
 from louver.bounds.check import DisclosureRules, summary_of
 from louver.bounds.problem import Arrangement
 from louver.bounds.redesigns import Redesigns, Wishes
-from louver.bounds.search import _Search, search_redesigns
+from louver.bounds.search import _RedesignSearch
+from louver.bounds.search import search_redesigns as search
 from louver.data.histogram import Histogram
 from louver.run import Run
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.hierarchy import Hierarchy
 from louver.schema.recode import Recode
 from oracles.redesign import Axis, all_redesigns, interval_partitions, pareto, set_partitions
+
+search_redesigns = partial(search, run=Run())
 
 SECONDS = 600  # the whole space is covered long before
 
@@ -183,7 +187,7 @@ def test_a_proof_claimed_early_is_true(shape, roles, seed):
     axes = [Axis(partitions(a), a.name in cols, far(a)) for a in attributes]
     safe = [one.bits for one in all_redesigns(counts, axes, small=5) if one.is_safe("attribute")]
     space = Redesigns(Histogram.from_dense(counts, attributes), Arrangement(rows=rows, cols=cols))
-    search = _Search(space, DisclosureRules(), Run(), math.inf)
+    search = _RedesignSearch(space, DisclosureRules(), Run(), math.inf)
     n_proved = 0
     while search.by_bits:
         search.prove()

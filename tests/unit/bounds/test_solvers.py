@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from louver.bounds import rounded
-from louver.bounds.exact import solve_exact
-from louver.bounds.knowledge import NO_LIMIT, Known
+from louver.bounds.check import solve_exact
+from louver.bounds.knowledge import NO_LIMIT, BoundStatement
 from louver.bounds.problem import Arrangement, arrange
-from louver.bounds.rounded import Rounding, published_values, solve_rounded
+from louver.bounds.rounded import RoundingRule, published_values, solve_rounded
 from louver.data.histogram import Histogram
 from louver.errors import InfeasibleError, InputError
 from louver.schema.attribute import Attribute
@@ -40,12 +40,12 @@ def test_no_table_has_this_sample_size(n):
 
 
 def test_no_table_at_all_is_not_blamed_on_what_is_known():
-    known = [Known(number=1, row=0, cells=np.array([True, True]), lower=3, upper=NO_LIMIT)]
+    known = [BoundStatement(number=1, row=0, cells=np.array([True, True]), lower=3, upper=NO_LIMIT)]
     with pytest.raises(InputError, match="no table has these conditionals"):
         solve_exact(table_of([[2, 2]], 3), known, np.ones(1, dtype=bool))
     published = np.array([[1, 1]])
     with pytest.raises(InputError, match="no table has these rounded"):
-        solve_rounded(published, 1, Rounding.HALF_UP, 5, known, np.ones(1, dtype=bool))
+        solve_rounded(published, 1, RoundingRule.HALF_UP, 5, known, np.ones(1, dtype=bool))
 
 
 def test_sums_too_large_for_memory():
@@ -59,14 +59,14 @@ def test_a_sample_too_large_for_rounded_conditionals(monkeypatch):
     monkeypatch.setattr(rounded, "MAX_WORK", 399)
     published = np.array([[5, 5]])
     with pytest.raises(InputError, match="so large a sample") as caught:
-        solve_rounded(published, 1, Rounding.HALF_UP, 100, (), np.ones(1, dtype=bool))
+        solve_rounded(published, 1, RoundingRule.HALF_UP, 100, (), np.ones(1, dtype=bool))
     assert caught.value.option == "--decimals"
-    assert solve_rounded(published, 1, Rounding.HALF_UP, 99, (), np.ones(1, dtype=bool)).lower.size == 2
+    assert solve_rounded(published, 1, RoundingRule.HALF_UP, 99, (), np.ones(1, dtype=bool)).lower.size == 2
 
 
 @pytest.mark.parametrize(
     ("rule", "expected"),
-    [(Rounding.HALF_UP, [[1, 0], [1, 1]]), (Rounding.HALF_EVEN, [[1, 0], [0, 0]])],
+    [(RoundingRule.HALF_UP, [[1, 0], [1, 1]]), (RoundingRule.HALF_EVEN, [[1, 0], [0, 0]])],
 )
 def test_halves_without_decimals(rule, expected):
     assert published_values(np.array([[3, 1], [2, 2]]), 0, rule).tolist() == expected
@@ -75,9 +75,9 @@ def test_halves_without_decimals(rule, expected):
 def test_a_printed_zero_may_hide_a_person():
     # 1 of 201 people prints as 0.00, 1 of 200 as 0.01 (half-up) or 0.00 (half-even).
     for n, rule, hidden in [
-        (201, Rounding.HALF_UP, 1),
-        (200, Rounding.HALF_UP, 0),
-        (200, Rounding.HALF_EVEN, 1),
+        (201, RoundingRule.HALF_UP, 1),
+        (200, RoundingRule.HALF_UP, 0),
+        (200, RoundingRule.HALF_EVEN, 1),
     ]:
         solution = solve_rounded(np.array([[100, 0]]), 2, rule, n, (), np.ones(1, dtype=bool))
         assert solution.values(0, 1) == ([(0, 1, 1)] if hidden else [(0, 0, 1)])
@@ -85,15 +85,15 @@ def test_a_printed_zero_may_hide_a_person():
 
 def test_rows_printed_alike_share_their_values():
     published = np.array([[3, 7], [3, 7], [5, 5]])
-    solution = solve_rounded(published, 1, Rounding.HALF_UP, 60, (), np.ones(3, dtype=bool))
+    solution = solve_rounded(published, 1, RoundingRule.HALF_UP, 60, (), np.ones(3, dtype=bool))
     assert solution.span[0].tolist() == solution.span[1].tolist()
     assert (solution.lower[0] == solution.lower[1]).all()
 
 
 def test_rows_not_asked_for_have_no_values():
     published = np.array([[3, 7], [5, 5]])
-    solution = solve_rounded(published, 1, Rounding.HALF_UP, 60, (), np.array([False, True]))
-    full = solve_rounded(published, 1, Rounding.HALF_UP, 60, (), np.ones(2, dtype=bool))
+    solution = solve_rounded(published, 1, RoundingRule.HALF_UP, 60, (), np.array([False, True]))
+    full = solve_rounded(published, 1, RoundingRule.HALF_UP, 60, (), np.ones(2, dtype=bool))
     assert solution.values(0, 0) == []
     assert solution.values(1, 0) == full.values(1, 0)
 
@@ -101,15 +101,15 @@ def test_rows_not_asked_for_have_no_values():
 @pytest.mark.parametrize("n", [0, 1])
 def test_more_rows_than_people(n):
     with pytest.raises(InputError):
-        solve_rounded(np.array([[10, 0], [0, 10]]), 1, Rounding.HALF_UP, n, (), np.ones(2, dtype=bool))
+        solve_rounded(np.array([[10, 0], [0, 10]]), 1, RoundingRule.HALF_UP, n, (), np.ones(2, dtype=bool))
 
 
 def test_nobody_at_all():
     empty = np.empty((0, 2), dtype=np.int64)
     nothing = np.ones(0, dtype=bool)
-    assert solve_rounded(empty, 1, Rounding.HALF_UP, 0, (), nothing).lower.shape == (0, 2)
+    assert solve_rounded(empty, 1, RoundingRule.HALF_UP, 0, (), nothing).lower.shape == (0, 2)
     with pytest.raises(InputError):
-        solve_rounded(empty, 1, Rounding.HALF_UP, 3, (), nothing)
+        solve_rounded(empty, 1, RoundingRule.HALF_UP, 3, (), nothing)
     table = replace(table_of([[1, 1]]), counts=empty, row_index=np.empty(0, dtype=np.int64), n=0)
     assert solve_exact(table, (), nothing).lower.shape == (0, 2)
     with pytest.raises(InputError):
@@ -117,6 +117,6 @@ def test_nobody_at_all():
 
 
 def test_knowledge_about_zero_rows_alone_can_clash():
-    known = [Known(number=1, row=-1, cells=np.array([True, True]), lower=1, upper=NO_LIMIT)]
+    known = [BoundStatement(number=1, row=-1, cells=np.array([True, True]), lower=1, upper=NO_LIMIT)]
     with pytest.raises(InfeasibleError):
-        solve_rounded(np.array([[5, 5]]), 1, Rounding.HALF_UP, 10, known, np.ones(1, dtype=bool))
+        solve_rounded(np.array([[5, 5]]), 1, RoundingRule.HALF_UP, 10, known, np.ones(1, dtype=bool))

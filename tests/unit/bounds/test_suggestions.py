@@ -73,10 +73,10 @@ def test_a_folder_that_cannot_be_made(
 
 
 def test_an_address_is_not_written_into_files() -> None:
-    from louver.bounds import _named
+    from louver.bounds import _data_in_call
 
     given = {"rows": ["a"], "cols": ["b"], "table": "t", "weight": "n"}
-    assert _named(ask(BoundsOptions, "postgresql://me:secret@host/db", None, given)) == [
+    assert _data_in_call(ask(BoundsOptions, "postgresql://me:secret@host/db", None, given)) == [
         "FILE",
         "--weight",
         "n",

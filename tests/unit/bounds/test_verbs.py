@@ -36,6 +36,23 @@ def ends(audit):
 EXPECTED = [(3, 9), (4, 12), (5, 5), (3, 3), (4, 6), (6, 9), (5, 10), (4, 8)]
 
 
+def test_what_fail_on_asks_is_a_method_of_the_results() -> None:
+    audit = lv.bounds(TABLE, **ASKED)
+    assert not audit.discloses("attribute") and audit.discloses("rows") and audit.discloses("any")
+    ranked = compare(TABLE, weight="count", arrangements=[{"rows": ["site"], "cols": ["ill"]}])
+    assert [ranked.discloses(what) for what in ("small", "rows")] == [
+        audit.discloses(what) for what in ("small", "rows")
+    ]
+
+
+def test_suggest_writes_recode_files(tmp_path) -> None:
+    found = suggest(TABLE, **ASKED, seconds=5, avoid="small", write_recodes=tmp_path / "recodes")
+    assert len(list((tmp_path / "recodes").iterdir())) == len(found.lines)
+    with pytest.raises(InputError) as caught:
+        suggest(TABLE, **ASKED, write_recodes=tmp_path / "recodes")
+    assert caught.value.option == "--write-recodes"
+
+
 def test_one_name_may_stand_for_a_list():
     audit = lv.bounds(TABLE, rows="site", cols="ill", weight="count")
     assert isinstance(audit, BoundsAudit)

@@ -321,7 +321,7 @@ SCHEMAS = {
     ),
     "unknown label in a structural zero": (
         spec(f'[attributes.a]\nlabels = ["x"]\n[[structural_zeros]]\na = [{S}]\n'),
-        'lists label 1 for "a", which has no such label',
+        'lists label 1 for "a", which does not have it',
     ),
     "table where text belongs": (
         spec(f"[source.file]\nx = {S}\n"),

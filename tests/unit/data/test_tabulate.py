@@ -437,7 +437,7 @@ def test_values_with_their_counts_and_records_a_batch_at_a_time(tmp_path):
         assert str(x.numbers["x"].tolist()) == "[1.0, 2.0, nan]" and n_x.tolist() == [1, 2, 1]
         assert y.attributes[0].labels == ("a", "b", "?") and sorted(n_y.tolist()) == [1, 1, 2]
         listed = Schema(attributes=(attributes[0], y.attributes[0]))
-        ((codes, others),) = coded_batches(source, listed, ["z"])
+        ((codes, others),) = coded_batches(source, listed, {"z": '"z"'})
     assert str(codes[0].tolist()) == str(whole.numbers["x"].tolist())
     assert codes[1].tolist() == whole.codes[:, 0].tolist() == [1, 0, 1, 2]
     assert others.to_pydict() == {"z": ["u", "v", "w", "u"]}

@@ -291,7 +291,7 @@ def test_a_worker_that_came_later_is_asked_too(monkeypatch):
 def test_a_worker_reads_only_what_was_written_for_it(tmp_path):
     path = tmp_path / "shared" / "file"
     path.parent.mkdir()
-    published = shared.Published([1, 2], path.parent)
+    published = shared.SharedObject([1, 2], path.parent)
     fetched = pickle.loads(pickle.dumps(published))
     Path(fetched.path).write_bytes(pickle.dumps("something else"))
     for digest in (fetched.digest, "0"):

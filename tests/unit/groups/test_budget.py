@@ -12,7 +12,7 @@ import pytest
 import louver as lv
 from louver.errors import BudgetError, LouverError
 from louver.groups import groups
-from louver.groups.load import Asked
+from louver.groups.load import GroupsCall
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, true_batches
 from louver.groups.result import MEASUREMENTS_FILE
@@ -44,8 +44,8 @@ def _asked(people: Path, **more: Any) -> dict[str, Any]:
     return {**given, "across": "split", **more}
 
 
-def _plan(people: Path, **more: Any) -> tuple[Asked, SizePlan]:
-    asked = Asked.check(ask(GroupsOptions, str(people), None, _asked(people, **more)))
+def _plan(people: Path, **more: Any) -> tuple[GroupsCall, SizePlan]:
+    asked = GroupsCall.check(ask(GroupsOptions, str(people), None, _asked(people, **more)))
     return asked, asked.public_plan()
 
 
@@ -108,7 +108,7 @@ def test_regions_from_the_data_are_paid_for_as_well(people, tmp_path):
     assert ledger.state().spent == released.plan.loss.amount
 
 
-def _drawn(asked: Asked, plan: SizePlan, key: bytes) -> np.ndarray:
+def _drawn(asked: GroupsCall, plan: SizePlan, key: bytes) -> np.ndarray:
     noise = KeyedNoise(key)
     batches = true_batches(asked.read(), plan)
     return np.concatenate([perturb(b.true_counts, b.distribution, noise, b.nonce) for b in batches])

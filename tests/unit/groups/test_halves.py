@@ -15,7 +15,7 @@ import pytest
 import louver as lv
 from louver.errors import Cancelled, InputError, SolverError
 from louver.groups import estimate, groups, measure
-from louver.optim import child
+from louver.optim.highs import interruptible_milp
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -127,10 +127,10 @@ def test_a_solver_without_callback_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     run = Run()
     threading.Timer(0.3, run.cancel).start()
     with pytest.raises(Cancelled):
-        child.interruptible_milp(run, c=[1.0])
+        interruptible_milp(run, c=[1.0])
     monkeypatch.setattr("louver.run.CHILD", "raise SystemExit(3)")
     with pytest.raises(SolverError, match="ended early"):
-        child.interruptible_milp(Run(), c=[1.0])
+        interruptible_milp(Run(), c=[1.0])
 
 
 def test_integer_programs_in_a_child_are_the_same(people: Path) -> None:

@@ -303,11 +303,11 @@ class sqlite_key:
 
 
 def _noise_of(key: bytes, people: Path, domain: Path) -> np.ndarray:
-    from louver.groups.load import Asked
+    from louver.groups.load import GroupsCall
     from louver.groups.plan import true_batches
     from louver.privacy.noise import KeyedNoise, perturb
 
-    asked = Asked.check(ask(GroupsOptions, people, None, _options(domain)))
+    asked = GroupsCall.check(ask(GroupsOptions, people, None, _options(domain)))
     table = asked.read()
     plan = asked.plan(table.regions)
     noise = KeyedNoise(key)

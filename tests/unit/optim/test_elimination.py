@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from louver.errors import SolverError
 from louver.optim import elimination
-from louver.optim.elimination import Row, extends_to_integers, project
+from louver.optim.elimination import LinearRow, extends_to_integers, project
 from oracles.elimination import extends
 
 KEPT = ("h00", "h01", "h10", "h11")
@@ -19,7 +19,9 @@ KEPT = ("h00", "h01", "h10", "h11")
 
 def rows(names, *terms):
     """Rows from (coefficients by name, constant)."""
-    return [Row(tuple(own.get(name, 0) for name in names), Fraction(constant)) for own, constant in terms]
+    return [
+        LinearRow(tuple(own.get(name, 0) for name in names), Fraction(constant)) for own, constant in terms
+    ]
 
 
 def example_2():
@@ -84,7 +86,7 @@ def systems(draw):
 @given(systems())
 def test_a_projection_holds_what_a_linear_program_extends(system):
     equations, inequalities, kept = system
-    given_rows = [[Row(a, Fraction(c)) for a, c in own] for own in (equations, inequalities)]
+    given_rows = [[LinearRow(a, Fraction(c)) for a, c in own] for own in (equations, inequalities)]
     found = project(*given_rows, kept)
     whole = extends_to_integers(*given_rows, kept, found)
     for point in product((-3, -1, 0, 2), repeat=2):

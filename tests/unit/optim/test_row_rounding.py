@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from louver.errors import SolverError
-from louver.optim.flow import min_cost_flow
 from louver.optim.kernels.trees.consistency import deal_inplace
-from louver.optim.row_rounding import MOST_FLOW_CELLS, round_children, round_tree
+from louver.optim.row_rounding import MOST_FLOW_CELLS, min_cost_flow, round_children, round_tree
 from louver.optim.trees import LevelTree
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from louver.errors import InputError
 from louver.optim.kernels.sampling.inverse_cdf import UNDECIDED, look_up
-from louver.privacy.budget import Loss
+from louver.privacy.budget import Loss, Measure
 from louver.privacy.distributions import DISTRIBUTIONS as REGISTERED
 from louver.privacy.distributions import (
     DiscreteGaussian,
@@ -122,10 +122,18 @@ def test_large_scales_have_no_table() -> None:
     assert table_of(DiscreteGaussian(Fraction(10**8))) is None
 
 
-@pytest.mark.parametrize("kind", REGISTERED)
+@pytest.mark.parametrize("kind", REGISTERED.values())
 def test_every_distribution_costs_what_it_was_made_for(kind: type[Distribution]) -> None:
     loss = Loss(Fraction(1, 7), kind.measure, Relation.CHANGE_RECORD)
     made = noise_for(loss, l1=3, l2_squared=5)
     assert isinstance(made, kind)
     assert made.price(made.sensitivity(3, 5)) == loss.amount
     assert made.opendp_sensitivity(Fraction(4)) in (2.0, 4.0)
+    assert noise_for(loss, l1=3, l2_squared=5, name=kind.name) == made
+
+
+@pytest.mark.parametrize("name", ["gaussian", "uniform"])
+def test_noise_of_another_measure_or_unknown_is_refused(name: str) -> None:
+    loss = Loss(Fraction(1, 7), Measure.EPSILON, Relation.CHANGE_RECORD)
+    with pytest.raises(InputError, match="a budget in epsilon pays for noise called laplace"):
+        noise_for(loss, l1=3, l2_squared=5, name=name)

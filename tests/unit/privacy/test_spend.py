@@ -13,7 +13,7 @@ import pytest
 import louver.data.people
 from louver.errors import BudgetError, InputError, LouverError
 from louver.groups import groups
-from louver.groups.load import NOT_IN_REQUEST, Asked
+from louver.groups.load import NOT_IN_REQUEST, GroupsCall
 from louver.groups.options import GroupsOptions
 from louver.groups.result import MEASUREMENTS_FILE
 from louver.privacy.budget import Measure
@@ -103,10 +103,10 @@ def test_every_option_is_in_the_request_or_left_out_for_a_reason() -> None:
 
 
 def _request(people: Path, reading: dict[str, Any] | None = None, **more: Any) -> str:
-    asked = Asked.check(ask(GroupsOptions, people, None, _options(people) | (reading or {})))
+    asked = GroupsCall.check(ask(GroupsOptions, people, None, _options(people) | (reading or {})))
     plan = asked.plan(asked.regions)  # type: ignore[arg-type]
     changed = asked.options.model_copy(update=more)
-    return Asked(
+    return GroupsCall(
         data=people, source=asked.source, options=changed, noise=None, regions=asked.regions
     ).payment(plan).request  # fmt: skip
 
@@ -122,7 +122,7 @@ def test_another_source_or_budget_is_another_request(people: Path) -> None:
     requests += [_request(people, {option: value}) for option, value in READ_OTHERWISE.items()]
     requests.append(_request(people, {"where": "state = 'NY'"}))
     for more in ({"epsilon": 2}, {"shares": ["1/3", "2/3"]}):
-        asked = Asked.check(ask(GroupsOptions, people, None, _options(people, **more)))
+        asked = GroupsCall.check(ask(GroupsOptions, people, None, _options(people, **more)))
         requests.append(asked.payment(asked.plan(asked.regions)).request)  # type: ignore[arg-type]
     assert len(set(requests)) == len(READ_OTHERWISE) + 4
 

@@ -191,9 +191,9 @@ def test_a_table_without_findings_says_so() -> None:
     found = profile(pa.table({"a": ["x", "y"] * 50}))
     assert "No set of up to 3 columns singles out 5.0 %" in repr(
         found
-    ) and "No column tells another." in repr(found)
+    ) and "No column determines another." in repr(found)
     page = profile_report(found)
-    assert "No set of up to 3 columns" in page and "No column tells another." in page
+    assert "No set of up to 3 columns" in page and "No column determines another." in page
 
 
 def test_progress_and_cancellation() -> None:
@@ -229,7 +229,9 @@ def test_a_telling_column_is_a_quasi_identifier() -> None:
     found = profile(
         pa.table({"region": region, "density": region * 7 + 100, "shoe": random.integers(30, 48, 2_000)})
     )
-    assert found.column("density").role is Role.QUASI and "tells region" in found.column("density").reason
+    assert (
+        found.column("density").role is Role.QUASI and "determines region" in found.column("density").reason
+    )
     assert found.column("shoe").role is Role.KEEP
     assert (
         Dependency(determinant="density", dependent="region", share=1, accuracy=1, is_exact=True)

@@ -23,6 +23,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.manifest import Manifest, digest, file_entry
 from louver.release.open import open_release
+from louver.release.sentences import TABLES
 from louver.release.verify import verify
 from louver.release.write import ReleaseWriter
 from releases import doubt, edit, made
@@ -399,6 +400,7 @@ def shares(out: Path, *texts: str) -> Path:
         method="tables",
         parameters={"small": 5, "within": None, "tables": [{"name": "a", **told}]},
         promises=[{"promise": "tables", "tables": [told]}],
+        disclosures=(TABLES,),
     )
     rows = pa.table({"a": ["x"] * len(texts), "b": list(map(str, range(len(texts)))), "share": list(texts)})
     with ReleaseWriter(out) as writer:

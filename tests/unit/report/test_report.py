@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
+from louver.bounds.disclosure import BoundsSummary
 from louver.bounds.problem import Arrangement
-from louver.bounds.result import Comparison, Summary
-from louver.bounds.suggestions import Suggestions
+from louver.bounds.result import Comparison
+from louver.bounds.search import Suggestions
 from louver.data.samples import sample_path
 from louver.errors import InputError
 from louver.report.bounds import MAX_LISTED, bounds_report
@@ -182,7 +183,7 @@ def test_long_list_is_cut() -> None:
     assert len(re.findall(r"<tr><td>S\d", listed)) == MAX_LISTED
 
 
-SUMMARY = Summary(
+SUMMARY = BoundsSummary(
     rows=2,
     cols=2,
     n=15,

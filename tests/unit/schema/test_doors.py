@@ -14,7 +14,9 @@ import louver as lv
 from louver import topdown
 from louver.anonymize import AnonymizeOptions, anonymize
 from louver.audit import AuditOptions, audit
-from louver.bounds import BoundsOptions, bounds, compare, suggest
+from louver.bounds import BoundsOptions, bounds, compare, publish, suggest
+from louver.bounds.options import CompareOptions, OneTableOptions, PublishOptions, SuggestOptions
+from louver.bounds.result import BoundsAudit, Comparison
 from louver.groups import GroupsOptions, estimate, groups, measure, preview
 from louver.profile import ProfileOptions, profile
 from louver.protect import ProtectOptions, protect
@@ -28,44 +30,12 @@ OWN = {"data", "spec", "schema", "run"}
 
 NO_DATA = {"data", "schema", *SOURCE, "domain_from_data", "seed", "evaluate", "as_published"}
 
-OTHERS_TABLE = {"conditionals", "percent", "n", "row_n"}
-
-# In Python files are written by the result (`write_recodes`), and a table is published by `audit`.
-COMMAND_ONLY = {
-    "fail_on",
-    "write_recodes",
-    "registry",
-    "person",
-    "new_population",
-    "unit",
-    "count_people",
-    "publish",
-    "accept",
-}
-
-# Verb, options of the model that its door does not take, and keywords of its own. What a door leaves out is a function of
-# its own in Python (`bounds.suggest`), or about the exit code (`fail_on`).
+# Verb, options of the model that its door does not take, and keywords of its own.
 DOORS: list[tuple[Callable[..., Any], type[VerbOptions], set[str], set[str]]] = [
-    (
-        bounds,
-        BoundsOptions,
-        {"arrangements", "suggest", "seconds", "avoid", "fix", "apart"} | COMMAND_ONLY,
-        set(),
-    ),
-    (
-        compare,
-        BoundsOptions,
-        {"rows", "cols", "recode", "given", "cells", "suggest", "seconds", "avoid", "fix", "apart"}
-        | OTHERS_TABLE
-        | COMMAND_ONLY,
-        set(),
-    ),
-    (
-        suggest,
-        BoundsOptions,
-        {"given", "cells", "arrangements", "suggest"} | OTHERS_TABLE | COMMAND_ONLY,
-        set(),
-    ),
+    (bounds, OneTableOptions, set(), set()),
+    (compare, CompareOptions, set(), set()),
+    (suggest, SuggestOptions, set(), set()),
+    (publish, PublishOptions, set(), set()),
     (audit, AuditOptions, set(), {"report"}),
     (protect, ProtectOptions, set(), {"out"}),
     (profile, ProfileOptions, set(), set()),
@@ -122,6 +92,14 @@ def test_keywords_are_those_of_the_model(
 )
 def test_every_keyword_is_documented(door: Callable[..., Any]) -> None:
     assert documented_names(door) == set(inspect.signature(door).parameters)
+
+
+def test_python_can_do_what_the_command_line_can() -> None:
+    """`bounds` is four functions in Python; what is left chooses among them or sets the exit code."""
+    functions = (OneTableOptions, CompareOptions, SuggestOptions, PublishOptions)
+    left = set(BoundsOptions.model_fields) - {name for one in functions for name in one.model_fields}
+    assert left == {"suggest", "fail_on"}
+    assert callable(BoundsAudit.discloses) and callable(Comparison.discloses)
 
 
 def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:

@@ -109,6 +109,6 @@ def test_days_stand_under_months_quarters_years_and_decades():
     )
     assert Hierarchy.from_dates(["1990-01-01", "1990-04-01"]).levels[-1] == ("1990",)
     for label in ("1990-02-30", "1990", "19900101"):
-        with pytest.raises(InputError, match="label 2 is no day") as caught:
+        with pytest.raises(InputError, match="label 2 is not a day") as caught:
             Hierarchy.from_dates(["1990-01-01", label])
         assert caught.value.row == 2

@@ -214,7 +214,7 @@ def test_a_schema_that_contradicts_itself_is_refused(make, message):
             '"44001"]\n\n[bounds]',
             '"99"]\n\n[bounds]',
             'audit.toml: key "structural_zeros": a structural zero lists label 2 for "region", '
-            "which has no such label.",
+            "which does not have it.",
         ),
         ("[[structural_zeros]]", "[structural_zeros]", 'audit.toml: key "structural_zeros" must be a list.'),
         (

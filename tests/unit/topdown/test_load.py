@@ -94,6 +94,13 @@ BAD_SPECS = {
                             f'file = "{SECRET}.csv"\ncells = {{ quarters = ["jail"] }}', "does not exist"),
     "bounds from no column": ('facilities = "jail"', f'facilities = "{SECRET}"', "column"),
     "lower above upper": ('facilities = "jail"', "lower = 9\nupper = 3", "row 1"),
+    "covariate from the records": (
+        "[topdown.queries]", '[[topdown.covariates]]\ncolumn = "block"\nfile = "people.csv"\n[topdown.queries]', "covariates[1]"),
+    "covariate that is text": (
+        "[topdown.queries]", '[[topdown.covariates]]\ncolumn = "block"\n[topdown.queries]', "not a number of zero or more on row 1"),
+    "covariate about an unknown label": (
+        "[topdown.queries]", f'[[topdown.covariates]]\ncolumn = "block"\ncells = {{ race = ["{SECRET}"] }}\n[topdown.queries]',
+        "covariates[1]"),
     "an attribute without labels": ('[attributes.race]\nlabels = ["a", "b", "c"]', "[attributes.race]", "labels"),
     "everything is a structural zero": (
         'quarters = ["jail"]\nage = ["child"]', 'quarters = ["home", "dorm", "jail"]', "structural zeros"),
@@ -145,6 +152,33 @@ def test_a_bad_public_table_is_one_sentence(tmp_path, name):
     sentence = str(error.value)
     assert re.search(expected, sentence), sentence
     assert file in sentence and SECRET not in sentence and "\n" not in sentence
+
+
+def test_covariates_are_numbers_of_the_leaves(tmp_path):
+    given = '[[topdown.covariates]]\ncolumn = "units"\n[[topdown.covariates]]\ncolumn = "dorm"\nfile = "facilities.csv"\n'
+    path = write_town(tmp_path, SPEC.replace("[topdown.queries]", given + "[topdown.queries]"))
+    leaves = (tmp_path / "leaves.csv").read_text().split()
+    (tmp_path / "leaves.csv").write_text(
+        "\n".join(["block,units", *(f"{b},{i}.5" for i, b in enumerate(leaves[1:]))])
+    )
+    design = read_design(path)
+    assert [one.values.tolist() for one in design.covariates] == [
+        [i + 0.5 for i in range(len(leaves) - 1)], [0, 1, 0, 0, 0, 0, 0, 2, 0]
+    ]  # fmt: skip
+    assert design.measured_fingerprint() == read_design(write_town(tmp_path / "other")).measured_fingerprint()
+    for number in ("-1", "1e9", "nan", SECRET):
+        (tmp_path / "leaves.csv").write_text(
+            "\n".join(["block,units", *(f"{block},{number}" for block in leaves[1:])])
+        )
+        with pytest.raises(
+            InputError, match='column "units" in leaves.csv is not a number .* on row 1'
+        ) as error:
+            read_design(path)
+        assert SECRET not in str(error.value)
+    alone = re.sub(r"(?s)\[topdown.geography\].*?(?=\[topdown.queries\])", given, SPEC)
+    alone = re.sub(r"(?s)\[topdown.shares\].*", "", alone)
+    with pytest.raises(InputError, match="needs a geography"):
+        read_design(write_town(tmp_path / "alone", alone))
 
 
 def test_columns_that_do_not_nest_are_two_regions(tmp_path):

@@ -1,20 +1,27 @@
-"""Every method by its name; a new one is its file and a line here."""
+"""Every method by its name; a new one needs its own file and a line here."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from louver.anonymize.methods import (
     auto,
     exact,
     freeform,
+    global_recoding,
     greedy,
     k_member,
     mondrian,
     sorted_cut,
     split_carry,
+    units,
 )
 from louver.anonymize.methods.method import Method
 
-__all__ = ["METHODS", "Method"]
+if TYPE_CHECKING:
+    from louver.anonymize.options import AnonymizeOptions
+
+__all__ = ["CHOICES", "METHODS", "Method", "method_of"]
 
 METHODS = {
     method.name: method
@@ -28,5 +35,17 @@ METHODS = {
         mondrian.RELAXED,
         k_member.METHOD,
         *freeform.METHODS,
+        global_recoding.METHOD,
+        units.METHOD,
     )
 }
+
+CHOICES = tuple(name for name, method in METHODS.items() if method.is_choice)
+"""The names that `--method` takes; further methods serve another option."""
+
+
+def method_of(options: AnonymizeOptions) -> Method:
+    """The method that these options call for."""
+    if options.recoding == "global":
+        return global_recoding.METHOD
+    return METHODS[options.method] if options.unit is None else units.METHOD

@@ -1,4 +1,4 @@
-"""auto: a fast start, improved by simulated annealing on all cores for as long as it may take."""
+"""auto: a fast start, improved by simulated annealing on all cores until the time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louver._arrays import Ints
 from louver.anonymize.methods import exact, greedy, k_member, sorted_cut
 from louver.anonymize.methods.method import Method
-from louver.anonymize.problem import SUPPRESSED, Partition, Points, Problem
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, DistinctRecords, Partition
 from louver.anonymize.watch import NODES_PER_SECOND, Stopped, Watch
 from louver.engine.local import run_pieces
 from louver.optim.aside import compiled_aside, n_cores
@@ -29,36 +29,36 @@ from louver.run import Run
 __all__ = ["METHOD", "Neighbourhood", "TimeUpError", "find_neighbours", "solve", "warm_up"]
 
 EXACT_RECORDS = 40
-"""Up to this many records the optimum is sought first, in EXACT_SHARE of the time or NODES_PER_STEP for each step."""
+"""Up to this many records, the optimum is searched for first, using EXACT_SHARE of the time or NODES_PER_STEP per step."""
 
 EXACT_SHARE = 0.5
 NODES_PER_STEP = 10_000
 
 K_MEMBER_RECORDS = 50_000
-"""Up to this many records k-member is one of the starts; its cost grows with their square."""
+"""Up to this many records, k-member is one of the starts; its cost grows quadratically."""
 
 NEIGHBOURS = 12
-"""Neighbouring points among which a partner for a record is sought."""
+"""Number of neighbouring points searched for a partner for a record."""
 
 PIECE_RECORDS = 16_000
-"""Records that are annealed in one piece. Larger pieces have fewer records at their borders, smaller ones fit in caches."""
+"""Records annealed as one piece. Larger pieces have fewer records at their borders; smaller ones fit in the cache."""
 
 ROUND_RECORDS = 200_000
-"""Records that a round goes over, each as often as a whole number of sweeps needs; pieces are cut anew every round."""
+"""Record visits per round, rounded to a whole number of sweeps; pieces are cut anew every round."""
 
 MAX_SWEEPS_PER_ROUND = 100
 MAX_SWEEPS = 20_000
 """Sweeps after which the result is final even if time is left."""
 
 HOT, COLD = 1.5, 0.04
-"""First and last temperature, in the mean loss of a record that loses anything. The last is reached geometrically."""
+"""First and last temperature, in the mean loss of a record that loses anything. The temperature falls geometrically."""
 
 ENOUGH_SWEEPS = 100
 """A run of fewer sweeps starts colder, so that it does not end before it has cooled down."""
 
 
 def solve(
-    problem: Problem,
+    problem: AnonymizeProblem,
     watch: Watch | None = None,
     *,
     steps: int | None = None,
@@ -68,7 +68,7 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnonymizeProblem
     watch : Watch, optional
         Its time is for the start (the best of Greedy Search, the best cut of the sorted order and, up to
         K_MEMBER_RECORDS records, k-member), the neighbours with the bound, and the rounds. Without a limit in time or
@@ -94,7 +94,7 @@ def solve(
     The lower bound is that of `neighbourhood_bound`, or that of `exact`; where the time is up before
     all neighbours are found there is none, and the best start is the answer.
 
-    **Cost**: the start about n log n; then as long as told. O(n (m + NEIGHBOURS)) memory.
+    **Cost**: the start about n log n; then as long as allowed. O(n (m + NEIGHBOURS)) memory.
     """
     watch = watch or Watch()
     is_small = problem.n_records <= EXACT_RECORDS
@@ -117,8 +117,8 @@ def solve(
         return annealing.run(best, clock, watch)
 
 
-def _best_start(problem: Problem, watch: Watch) -> Partition:
-    """The best of the starts that there is time for; one there always is."""
+def _best_start(problem: AnonymizeProblem, watch: Watch) -> Partition:
+    """The best of the starts that there is time for; at least one is always computed."""
     first = sorted_cut.solve(problem, watch)
     watch.found(problem, first.loss)
     starts = [first] if watch.is_over else [greedy.solve(problem, watch), first]
@@ -130,13 +130,13 @@ def _best_start(problem: Problem, watch: Watch) -> Partition:
     return replace(best, method="auto")
 
 
-def warm_up(problem: Problem, run: Run) -> None:
-    """Have the kernels compiled that this problem needs: those of `exact` for few records, of starts and rounds."""
+def warm_up(problem: AnonymizeProblem, run: Run) -> None:
+    """Compile the kernels that this problem needs: those of the starts, of the rounds and, for few records, of `exact`."""
     tiny, watch = problem.tiny(), Watch(run)
     points = tiny.points()
     near = np.zeros((len(points.codes), 0), np.int32)
     sample = anneal_piece_inplace, _sample(tiny, _scene(tiny, points, near), watch)
-    with suppress(TimeUpError):  # whoever is hurried meanwhile
+    with suppress(TimeUpError):  # the run may be hurried meanwhile
         with compiled_aside(watch.run, sample):
             if problem.n_records <= EXACT_RECORDS:
                 exact.solve(tiny, watch)
@@ -147,13 +147,13 @@ def warm_up(problem: Problem, run: Run) -> None:
         annealing.run_round(_first_records(best.labels), 0.0, 0, watch)
 
 
-def _sample(problem: Problem, scene: Scene, watch: Watch) -> tuple[Any, ...]:
-    """Arguments like those of a piece that is annealed."""
+def _sample(problem: AnonymizeProblem, scene: Scene, watch: Watch) -> tuple[Any, ...]:
+    """Arguments of the same form as those for annealing a piece."""
     labels = np.zeros(problem.n_records, np.int64)
     return scene, labels, labels, np.int64(0), 1, 0.0, np.uint64(1), watch.stop
 
 
-def _tried_exactly(problem: Problem, watch: Watch, steps: int | None) -> Partition:
+def _tried_exactly(problem: AnonymizeProblem, watch: Watch, steps: int | None) -> Partition:
     nodes = None if steps is None else NODES_PER_STEP * steps
     if watch.is_limited:
         nodes = int(EXACT_SHARE * max(0.0, watch.left) * NODES_PER_SECOND)
@@ -163,7 +163,7 @@ def _tried_exactly(problem: Problem, watch: Watch, steps: int | None) -> Partiti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clock:
-    """How much of a run is over that began its rounds at some time: by rounds alone (steps) or by time."""
+    """Progress of a run whose rounds began at a given time, measured by rounds alone (steps) or by time."""
 
     watch: Watch
     steps: int | None
@@ -171,7 +171,7 @@ class _Clock:
     began: float = field(default_factory=time.perf_counter)
 
     def share(self, n_rounds: int) -> float:
-        """Share of the run that is over after so many rounds; 1 where another round would take it too far."""
+        """Share of the run completed after this many rounds; 1 where another round would exceed the limit."""
         if self.steps is not None:
             return n_rounds / self.steps if self.steps else 1.0
         share = n_rounds / self.max_rounds
@@ -181,7 +181,7 @@ class _Clock:
         return min(1.0, share)
 
     def expected_rounds(self, n_rounds: int) -> float:
-        """Rounds of the whole run, as far as it is known after so many of them; 0 before the first of a timed run."""
+        """Estimated total rounds of the run after this many of them; 0 before the first round of a timed run."""
         if self.steps is not None:
             return self.steps
         if not self.watch.is_limited:
@@ -196,14 +196,14 @@ class _Clock:
 class _Annealing:
     """What the rounds of a run share."""
 
-    problem: Problem
+    problem: AnonymizeProblem
     scene: Scene
     lower_bound: int
     n_sweeps: int
     workers: int
 
     @classmethod
-    def of(cls, problem: Problem, best: Partition, watch: Watch, workers: int) -> _Annealing:
+    def of(cls, problem: AnonymizeProblem, best: Partition, watch: Watch, workers: int) -> _Annealing:
         points = problem.points()
         found = find_neighbours(problem, points, watch, n_wanted=NEIGHBOURS, workers=workers)
         return cls(
@@ -215,7 +215,7 @@ class _Annealing:
         )
 
     def run(self, best: Partition, clock: _Clock, watch: Watch) -> Partition:
-        """Anneal a partition until the clock says stop; the best found."""
+        """Anneal a partition until time is up; return the best found."""
         labels = _first_records(best.labels)
         best_labels, best_loss, unit = labels.copy(), best.loss, _loss_per_losing_record(self.problem, best)
         n_rounds = 0
@@ -237,7 +237,7 @@ class _Annealing:
         return self.problem.partition(best_labels, method="auto", status=status, lower_bound=self.lower_bound)
 
     def run_round(self, labels: Ints, temperature: float, number: int, watch: Watch) -> int:
-        """Cut into pieces and anneal each; the loss that results."""
+        """Cut into pieces and anneal each; return the resulting loss."""
         problem, scene = self.problem, self.scene
         most_classes = max(1, PIECE_RECORDS // problem.least_size)
         seed = int(mixed(np.uint64(number)))
@@ -272,8 +272,8 @@ class _Annealing:
         return quotas
 
 
-def _scene(problem: Problem, points: Points, near: NDArray[np.int32]) -> Scene:
-    """What the kernels are told of a problem: its intervals, in blocks of LANES, apart from its other columns."""
+def _scene(problem: AnonymizeProblem, points: DistinctRecords, near: NDArray[np.int32]) -> Scene:
+    """A problem as passed to the kernels: its intervals, in blocks of LANES, separate from its other columns."""
     m = len(problem.columns)
     fields = problem.geometry[: m * N_FIELDS].reshape(m, N_FIELDS)
     is_interval = fields[:, KIND] == INTERVAL
@@ -302,7 +302,7 @@ def _first_records(labels: Ints) -> Ints:
     return np.where(kept, first[labels], SUPPRESSED)
 
 
-def _loss_per_losing_record(problem: Problem, partition: Partition) -> float:
+def _loss_per_losing_record(problem: AnonymizeProblem, partition: Partition) -> float:
     """Mean loss of the records in classes that lose anything, in units."""
     losses = class_losses(problem.geometry, problem.codes, partition.labels, partition.n_classes)
     return float(losses.sum() / max(1, partition.sizes[losses > 0].sum()))
@@ -316,14 +316,14 @@ METHOD = Method(
 
 
 CHUNK = 2048
-"""Points whose neighbours are sought in one piece of work."""
+"""Points whose neighbours are searched for in one batch."""
 
 TRIPLES_SOUGHT, PAIRS_SOUGHT = 24, 64
-"""Neighbours that are sought for the sake of the bound, by triples of points while classes need half of them or fewer."""
+"""Neighbours sought for the bound; triples of points are used while classes need at most half that many."""
 
 
 class TimeUpError(Exception):
-    """The time was up before all neighbours were found."""
+    """Time ran out before all neighbours were found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -343,9 +343,9 @@ class Neighbourhood:
 
 
 def find_neighbours(
-    problem: Problem, points: Points, watch: Watch, *, n_wanted: int, workers: int = 1
+    problem: AnonymizeProblem, points: DistinctRecords, watch: Watch, *, n_wanted: int, workers: int = 1
 ) -> Neighbourhood:
-    """The `n_wanted` nearest points of every point, or all where there are no more; and what they prove.
+    """The `n_wanted` nearest points of every point, or all if there are fewer, and the lower bound they prove.
 
     Where columns are many, some of those listed may be near but not the nearest.
 
@@ -355,9 +355,9 @@ def find_neighbours(
 
     **Lower bound**: a record that is published lies in a class of at least k records, whose loss per record is at least
     what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours. A record that is left out loses
-    everything, which is no less. The sum over all records is therefore a bound, whatever else is asked of the classes.
+    everything, which is no less. The sum over all records is therefore a bound, whatever the classes must meet besides.
 
-    **Time**: once it is up, `TimeUpError` is raised: neither a search nor a bound is to be had.
+    **Time**: once it is up, `TimeUpError` is raised: there is then neither a search nor a bound.
 
     **Cost**: O(p (log p + l^2 m)) for l neighbours sought; O(p l) memory.
     """

@@ -1,4 +1,4 @@
-"""The optimum, or the best found with a proof of how far from it at most.
+"""The optimum, or the best partition found with a proven bound on its distance from the optimum.
 
 Classes are priced against a value per record (column generation), which proves a lower bound; then an exact cover of
 the records is searched for among the classes whose reduced costs fit a budget, which grows until there is one.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from louver._arrays import Floats, Ints
 from louver.anonymize.methods import greedy, sorted_cut
 from louver.anonymize.methods.method import Method
-from louver.anonymize.problem import SUPPRESSED, Partition, Problem
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, Partition
 from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.diversity import Requirements
@@ -35,16 +35,16 @@ __all__ = ["METHOD", "solve"]
 
 UNLIMITED_NODES = 2**62
 CAPACITY = 1 << 12
-"""Classes that can be listed at first; four times as many whenever they do not suffice."""
+"""Initial capacity of the list of classes; quadrupled whenever it is not enough."""
 
 MAX_CAPACITY = 1 << 27
 """Records in listed classes, beyond which they would not fit in memory."""
 
 MAX_WORKSPACE = 1 << 25
-"""Points x records of a class, beyond which no search is made: its workspace would not fit in memory."""
+"""Limit on points x records per class; beyond it nothing is searched, as the workspace would not fit in memory."""
 
 NOTHING_FOUND = "none"
-"""Method of the partition that stands for none."""
+"""Method name of the placeholder partition used when none was found."""
 
 POOL_NODES = 20_000
 """Nodes of the search among the classes that pricing has listed, for a good partition to start from."""
@@ -80,8 +80,8 @@ class _SpentError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Work:
-    """What may still be spent: time, and nodes of the searches."""
+class _ExactWork:
+    """The remaining budget: time, and nodes of the searches."""
 
     watch: Watch
     max_nodes: int
@@ -96,7 +96,7 @@ class _Work:
 
 
 def solve(
-    problem: Problem,
+    problem: AnonymizeProblem,
     watch: Watch | None = None,
     *,
     max_nodes: int | None = None,
@@ -106,7 +106,7 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnonymizeProblem
     watch : Watch, optional
         Once its time is up the best partition found is returned with the lower bound proved so far.
     max_nodes : int, optional
@@ -118,7 +118,7 @@ def solve(
     -----
     Implements: Liang & Samavi (2020), the model (21)-(28) of section 2.2 with the weights of 2.4.
     Departs: not by the big-M model. A class of 2k records or more can be cut in two without loss, so k to 2k - 1
-    records suffice (with requirements beside k: any number). Prices come from subgradient steps and exact pricing by
+    records suffice (with requirements in addition to k: any number). Prices come from subgradient steps and exact pricing by
     depth-first search, with the first record of a class as its head; they are rounded to whole units and made
     feasible, so the bound is exact. A partition that loses at most b above the bound consists of classes whose
     reduced costs add up to at most b: these are listed, and covered exactly by depth-first search with memory.
@@ -127,15 +127,15 @@ def solve(
     **Cost**: exponential in the worst case; tens of milliseconds up to n = 30 and k = 5.
     """
     watch = watch or Watch()
-    work = _Work(watch=watch, max_nodes=UNLIMITED_NODES if max_nodes is None else max_nodes)
+    work = _ExactWork(watch=watch, max_nodes=UNLIMITED_NODES if max_nodes is None else max_nodes)
     with watch.stage("first answer"):
         best = start if start is not None else _first_partition(problem, watch)
     with watch.stage("search"):
         return _searched(problem, best, work)
 
 
-def _searched(problem: Problem, best: Partition, work: _Work) -> Partition:
-    """Prices, then covers, as long as work is left."""
+def _searched(problem: AnonymizeProblem, best: Partition, work: _ExactWork) -> Partition:
+    """Find prices, then covers, until the work limit is reached."""
     compact = _Compact.of(problem)
     prices, pool = None, None
     if compact.most_size * len(compact.codes) <= MAX_WORKSPACE:
@@ -154,7 +154,9 @@ def _searched(problem: Problem, best: Partition, work: _Work) -> Partition:
     return replace(best, method="exact", lower_bound=bound, status=status)
 
 
-def _improved(compact: _Compact, best: Partition, prices: _Prices, pool: _Listed, work: _Work) -> Partition:
+def _improved(
+    compact: _Compact, best: Partition, prices: _Prices, pool: _Listed, work: _ExactWork
+) -> Partition:
     """The best partition into classes that pricing has listed, if it beats the one known."""
     budget = best.loss - prices.bound - 1
     if budget < 0:
@@ -164,8 +166,8 @@ def _improved(compact: _Compact, best: Partition, prices: _Prices, pool: _Listed
     return best if labels is None else compact.problem.partition(labels, method="exact")
 
 
-def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) -> tuple[Partition, int]:
-    """Cover within growing budgets; the best partition and the bound proved when it is found or work is spent."""
+def _search(compact: _Compact, best: Partition, prices: _Prices, work: _ExactWork) -> tuple[Partition, int]:
+    """Cover within growing budgets; the best partition and the bound proved by the time it is found or the work limit is reached."""
     bound = min(best.loss, prices.bound)
     budget = max(1, int(FIRST_BUDGET * bound))
     while bound < best.loss:
@@ -187,8 +189,8 @@ def _search(compact: _Compact, best: Partition, prices: _Prices, work: _Work) ->
     return best, bound
 
 
-def _first_partition(problem: Problem, watch: Watch) -> Partition:
-    """A good partition; where none is found by leaving whole classes out, one that loses more than any other."""
+def _first_partition(problem: AnonymizeProblem, watch: Watch) -> Partition:
+    """A good partition; if leaving whole classes out yields none, a placeholder that loses more than any other."""
     try:
         starts = (greedy.solve(problem, watch), sorted_cut.solve(problem, watch))
         return min(starts, key=lambda partition: partition.loss)
@@ -214,14 +216,14 @@ class _Compact:
         Most records that a class of an optimal partition needs.
     """
 
-    problem: Problem
+    problem: AnonymizeProblem
     codes: NDArray[np.int32]
     requirements: Requirements
     start: Ints
     most_size: int
 
     @classmethod
-    def of(cls, problem: Problem) -> _Compact:
+    def of(cls, problem: AnonymizeProblem) -> _Compact:
         n, sensitive = problem.n_records, problem.requirements.sensitive
         is_new = np.ones(n, np.bool_)
         is_new[1:] = (problem.codes[1:] != problem.codes[:-1]).any(axis=1)
@@ -258,7 +260,7 @@ class _Compact:
         return np.asarray(np.add.reduceat(losses, self.start[:-1]) / self.multiplicity)
 
     def labels_of(self, classes: NDArray[np.int32]) -> Ints:
-        """Labels of the records, of which each class takes the next ones of its points."""
+        """Labels of the records: each class takes the next unused records of its points."""
         labels = np.full(self.problem.n_records, SUPPRESSED, np.int64)
         following = self.start[:-1].copy()
         for label, line in enumerate(classes):
@@ -268,7 +270,9 @@ class _Compact:
         return labels
 
 
-def _fit(compact: _Compact, best: Partition, listed: _Listed, work: _Work) -> tuple[_Prices | None, _Listed]:
+def _fit(
+    compact: _Compact, best: Partition, listed: _Listed, work: _ExactWork
+) -> tuple[_Prices | None, _Listed]:
     """Column generation: prices fitted to the classes listed so far, then the classes that they make cheap.
 
     Returns the prices, None if not even one pricing was completed, and all classes listed.
@@ -298,7 +302,7 @@ def _fit(compact: _Compact, best: Partition, listed: _Listed, work: _Work) -> tu
             found, found_costs = _listed(compact, values, limits, work, is_minimising=True)
         except _SpentError:
             break
-        # A head whose best class costs less than nothing pays for it: then no class does.
+        # A head whose best class has a negative reduced cost absorbs it, so that no class has one.
         values += np.minimum(0, limits + 1)
         if most_out:
             values = np.minimum(values, full + whole_fee)
@@ -314,7 +318,9 @@ def _fit(compact: _Compact, best: Partition, listed: _Listed, work: _Work) -> tu
     return answer, (pool, costs)
 
 
-def _listed(compact: _Compact, prices: Ints, limits: Ints, work: _Work, *, is_minimising: bool) -> _Listed:
+def _listed(
+    compact: _Compact, prices: Ints, limits: Ints, work: _ExactWork, *, is_minimising: bool
+) -> _Listed:
     """Classes within the limits of their heads, and their losses."""
     capacity = CAPACITY
     most = compact.most_size
@@ -349,7 +355,7 @@ def _listed(compact: _Compact, prices: Ints, limits: Ints, work: _Work, *, is_mi
 
 
 def _covered(
-    compact: _Compact, prices: _Prices, listed: _Listed, budget: int, max_nodes: int, work: _Work
+    compact: _Compact, prices: _Prices, listed: _Listed, budget: int, max_nodes: int, work: _ExactWork
 ) -> tuple[Ints | None, bool]:
     """Labels of the best partition into listed classes that loses at most `budget` above the bound, or None if none
     was found; and whether the search was completed.
@@ -386,7 +392,7 @@ def _covered(
 NODES_PER_STEP = 1000
 
 
-def _asked(problem: Problem, watch: Watch, options: AnonymizeOptions) -> Partition:
+def _asked(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -> Partition:
     nodes = None if options.steps is None else NODES_PER_STEP * options.steps
     found = solve(problem, watch, max_nodes=nodes)
     watch.note(None if found.status is Status.OPTIMAL else Stopped.IMPROVING)

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
+from louver.anonymize.columns import Guarantee
 from louver.anonymize.methods import sorted_cut
 from louver.anonymize.methods.method import Method
-from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Guarantee
+from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.watch import Watch
 from louver.errors import InputError
 from louver.optim.kernels.classes.freeform import (
@@ -28,7 +28,7 @@ from louver.optim.kernels.classes.freeform import (
 from louver.optim.kernels.classes.loss import class_regions, merge_inplace
 from louver.optim.status import Status
 
-__all__ = ["MAX_RECORDS", "METHODS", "Freeform", "Matching", "solve"]
+__all__ = ["MAX_RECORDS", "METHODS", "FreeformGroups", "Matching", "solve"]
 
 MAX_RECORDS = 20_000
 """Beyond this the costs of all pairs would not fit in memory (1.6 GB)."""
@@ -43,7 +43,7 @@ class Matching(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Freeform:
+class FreeformGroups:
     """Who matches whom.
 
     Attributes
@@ -74,7 +74,7 @@ class Freeform:
         return 0
 
     def grouped(self) -> tuple[Ints, Ints]:
-        """Records that each published record covers, and where those of each start."""
+        """Records that each published record covers, and where each one's records start."""
         n, k = self.matches.shape
         return self.matches.ravel(), np.arange(n) * k
 
@@ -83,18 +83,20 @@ class Freeform:
         return ()
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
-        """The records that each published record covers, whichever the column."""
+        """The records that each published record covers, the same for every column."""
         return *self.grouped(), np.arange(len(self.matches))
 
 
-def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = Matching.GREEDY) -> Freeform:
+def solve(
+    problem: AnonymizeProblem, watch: Watch | None = None, *, matching: Matching = Matching.GREEDY
+) -> FreeformGroups:
     """Freeform generalisation.
 
     Notes
     -----
     Implements: Doka, Xue, Tsoumakos & Karras (2015), Greedy, SortGreedy and Hungarian: in each of k - 1 rounds every
     record is matched to one that it has not been matched to before, no record twice in a round, at the least loss.
-    Where the time is up before the last round, all matches are those of a cut of the sorted order.
+    If time runs out before the last round, all matches are those of a cut of the sorted order.
     Departs: records that the greedy rounds leave without a match get one by the cheapest exchange, or, where no single
     exchange will do, by an optimal matching of the round, instead of by backtracking.
 
@@ -103,11 +105,11 @@ def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = 
     Raises
     ------
     InputError
-        For more than MAX_RECORDS records, or requirements beside k.
+        For more than MAX_RECORDS records, or requirements in addition to k.
     """
     if not problem.is_plain:
         raise InputError(
-            "a freeform method takes no --l, --t, --suppress or population; choose another --method.",
+            "a freeform method cannot be combined with --l, --t, --suppress or a population; choose another --method.",
             option="--method",
         )
     watch = watch or Watch()
@@ -123,10 +125,10 @@ def solve(problem: Problem, watch: Watch | None = None, *, matching: Matching = 
         with watch.stage("first answer"):
             matches = _cut(problem, Watch(watch.run))
     loss = sum(problem.class_loss(line) for line in matches) // problem.k
-    return Freeform(matches=matches, loss=loss, method=f"freeform-{matching.value}")
+    return FreeformGroups(matches=matches, loss=loss, method=f"freeform-{matching.value}")
 
 
-def _cut(problem: Problem, watch: Watch) -> Ints:
+def _cut(problem: AnonymizeProblem, watch: Watch) -> Ints:
     """Each record matched to the k - 1 that follow it in its class of the best cut of the sorted order."""
     matches = np.empty((problem.n_records, problem.k), np.int64)
     for members in sorted_cut.solve(problem, watch).classes():
@@ -135,8 +137,8 @@ def _cut(problem: Problem, watch: Watch) -> Ints:
     return matches
 
 
-def _rounds(problem: Problem, watch: Watch, matching: Matching) -> Ints:
-    """The matches of all rounds; of no use where the time is up before their end."""
+def _rounds(problem: AnonymizeProblem, watch: Watch, matching: Matching) -> Ints:
+    """The matches of all rounds; unusable if time runs out before the last one."""
     n, k = problem.n_records, problem.k
     lower, upper, words, _ = class_regions(problem.geometry, problem.codes, np.arange(n), n)
     matches = np.empty((n, k), np.int64)

@@ -1,4 +1,4 @@
-"""One recoding for the whole file, by search: from one block per column downwards, again and again from parts of the best."""
+"""One recoding for the whole file, by search: top-down from one block per column, then repeatedly from parts of the best."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from louver._arrays import Bools, Floats, Ints
-from louver.anonymize.methods.method import Method
-from louver.anonymize.problem import Problem
+from louver.anonymize.methods.method import Method, draws
+from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.recoding import Codings, Recoded, Recoding, Whole
 from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
@@ -19,37 +19,37 @@ from louver.optim.status import Status
 __all__ = ["METHOD", "Lattice", "all_codings", "solve"]
 
 ROUNDS = 400
-"""Rounds without a limit in time or steps, and rounds without a better recoding after which a search ends."""
+"""Rounds if neither time nor steps are limited, and rounds without improvement after which a search ends."""
 
 JUDGED_PER_STEP = 2_000
-"""Combinations of codings that the search of the lattice may judge for each step."""
+"""Combinations of codings that the lattice search may evaluate for each step."""
 
 LATTICE_SHARE = 0.5
-"""Share of the time after which the search of the lattice is given up."""
+"""Share of the time after which the lattice search is abandoned."""
 
 STARTS = 8
-"""Rounds that begin with one block per column, first of all."""
+"""Number of initial rounds that begin with one block per column."""
 
 AROUND, ANEW = 0.5, 0.3
-"""Share of the rounds that look around the best recoding, and, of the others, that begin with one block per column."""
+"""Share of the rounds that search near the best recoding, and share of the others that begin with one block per column."""
 
 MOST_NEAR = {1: 200, 2: 40, 3: 12}
-"""Codings near that of a column that are tried, by how many columns are changed together."""
+"""How many codings near a column's own are tried, by how many columns are changed together."""
 
 
-def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = None) -> Recoded:
+def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int | None = None) -> Recoded:
     """The best recoding found.
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnonymizeProblem
     watch : Watch, optional
     steps : int, optional
         Rounds, in place of the time limit: the same answer on every machine.
 
     Notes
     -----
-    Top-down specialisation (Fung, Wang & Yu 2005): from one block per column, the division that saves most information
+    Top-down specialisation (Fung, Wang & Yu 2005): from one block per column, the division that saves the most information
     and leaves no more records out than allowed is made, until there is none. A division that fails now fails in every finer
     recoding, and is not tried again. Each round then makes some columns of the best recoding coarse and divides again, in
     an order in which columns weigh differently from round to round, or tries all codings near those of two or three columns
@@ -89,7 +89,7 @@ def solve(problem: Problem, watch: Watch | None = None, *, steps: int | None = N
 def _of_all(
     whole: Whole, best: Recoding | None, watch: Watch, steps: int | None
 ) -> tuple[Recoding | None, bool]:
-    """The best of all recodings, where they are few; and whether it is."""
+    """The best of all recodings if there are few, and whether it is known to be the best."""
     codings = all_codings(whole)
     if codings is None or (best is None and whole.is_monotone):
         return best, False
@@ -99,19 +99,19 @@ def _of_all(
 
 
 def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
-    """Look around the best recoding, or divide again from parts of it or from the top, until time or steps are over."""
+    """Look around the best recoding, or divide again from parts of it or from the top, until time or steps run out."""
     _tell(whole, best, watch)
-    draws = _draws()
+    drawn = draws()
     n_rounds, n_vain = 0, 0
     while n_rounds < (ROUNDS if steps is None else steps) or (watch.is_limited and n_vain < ROUNDS):
         if watch.is_over:
             break
         watch.share = watch.share_of_time if watch.is_limited else n_rounds / max(1, steps or ROUNDS)
-        if n_rounds >= STARTS and next(draws) < AROUND:
-            found = _around(whole, best, draws, watch)
+        if n_rounds >= STARTS and next(drawn) < AROUND:
+            found = _around(whole, best, drawn, watch)
         else:
-            is_anew = n_rounds < STARTS or next(draws) < ANEW
-            found = _divided_again(whole, best, draws, watch, is_anew=is_anew)
+            is_anew = n_rounds < STARTS or next(drawn) < ANEW
+            found = _divided_again(whole, best, drawn, watch, is_anew=is_anew)
         n_rounds, n_vain = n_rounds + 1, n_vain + 1
         if found.loss < best.loss * (1 - 1e-12):
             best, n_vain = found, 0
@@ -125,53 +125,43 @@ def _tell(whole: Whole, best: Recoding, watch: Watch) -> None:
     watch.found(whole.problem, best.loss / whole.problem.unit)
 
 
-def _around(whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch) -> Recoding:
+def _around(whole: Whole, best: Recoding, drawn: Iterator[float], watch: Watch) -> Recoding:
     """The best of all combinations of codings near those of two or three columns, the others as they are."""
-    free = _some(draws, len(whole.domains), 2 + (next(draws) < 0.5))
+    free = _some(drawn, len(whole.domains), 2 + (next(drawn) < 0.5))
     codings = []
     for place, (domain, coding) in enumerate(zip(whole.domains, best.codings, strict=True)):
         near = [*domain.splits(coding), *domain.others(coding)] if place in free else []
         while len(near) > MOST_NEAR[len(free)]:
-            near.pop(int(next(draws) * len(near)))
+            near.pop(int(next(drawn) * len(near)))
         codings.append([coding, *near])
     return Lattice(whole, codings, watch, has_bound=True).search(best) or best
 
 
 def _divided_again(
-    whole: Whole, best: Recoding, draws: Iterator[float], watch: Watch, *, is_anew: bool
+    whole: Whole, best: Recoding, drawn: Iterator[float], watch: Watch, *, is_anew: bool
 ) -> Recoding:
-    """Some columns made coarse, or all, and divided again: those that were not first, and others by chance."""
+    """Make some columns coarse, or all, and divide again: the others first where possible, in random order."""
     m = len(whole.domains)
-    coarse = set(range(m)) if is_anew else _some(draws, m, 1 + int(next(draws) * 3))
+    coarse = set(range(m)) if is_anew else _some(drawn, m, 1 + int(next(drawn) * 3))
     later = set() if is_anew else coarse
     codings = tuple(
         domain.coarsest() if place in coarse else coding
         for place, (domain, coding) in enumerate(zip(whole.domains, best.codings, strict=True))
     )
     start = whole.judged(codings)
-    if start is None:  # where coarser recodings may leave out more
+    if start is None:  # possible where coarser recodings may leave out more records
         return best
-    weights = np.array([4.0 ** (2 * next(draws) - 1 - 2 * (place in later)) for place in range(m)])
+    weights = np.array([4.0 ** (2 * next(drawn) - 1 - 2 * (place in later)) for place in range(m)])
     return _divided(whole, start, weights, watch)
 
 
-def _some(draws: Iterator[float], m: int, n: int) -> set[int]:
-    """At most so many of m numbers."""
-    return {int(next(draws) * m) for _ in range(n)}
-
-
-def _draws() -> Iterator[float]:
-    """A fixed stream of numbers between 0 and 1 (splitmix64): it steers a search and protects nobody."""
-    state = 0
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) % 2**64
-        key = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        key = (key ^ (key >> 27)) * 0x94D049BB133111EB % 2**64
-        yield (key ^ (key >> 31)) / 2**64
+def _some(drawn: Iterator[float], m: int, n: int) -> set[int]:
+    """At most `n` of the numbers below `m`, drawn at random."""
+    return {int(next(drawn) * m) for _ in range(n)}
 
 
 def _divided(whole: Whole, start: Recoding, weights: Floats, watch: Watch) -> Recoding:
-    """Divide blocks, those first that save most, until no division saves anything; `weights` bends the order by column."""
+    """Divide blocks, those that save most first, until no division saves anything; `weights` bends the order by column."""
     best = start
     failed: set[tuple[int, bytes]] = set()
     versions = [0] * len(whole.domains)
@@ -203,7 +193,7 @@ def _push(
     weight: float,
     failed: set[tuple[int, bytes]],
 ) -> None:
-    """Queue the divisions of a column by what they save, but those that failed before."""
+    """Queue the divisions of a column by what they save, except those that failed before."""
     now = whole.column_loss(place, codings[place])
     for finer in whole.domains[place].splits(codings[place]):
         saved = now - whole.column_loss(place, finer)
@@ -212,14 +202,16 @@ def _push(
 
 
 def _division(coarse: Ints, finer: Ints, place: int) -> tuple[int, bytes]:
-    """A division by what it tells apart: the atoms of the block, and which of them go together."""
+    """A division, identified by what it separates: the atoms of the block, and which of them go together."""
     apart = np.flatnonzero(coarse != finer)
     inside = np.flatnonzero(coarse == coarse[apart[0]])
     return place, inside.tobytes() + (finer[inside] == finer[inside[0]]).tobytes()
 
 
 METHOD = Method(
-    name="global", solve=lambda problem, watch, options: solve(problem, watch, steps=options.steps)
+    name="global",
+    solve=lambda problem, watch, options: solve(problem, watch, steps=options.steps),
+    is_choice=False,
 )
 
 
@@ -227,14 +219,14 @@ MOST_NODES = 4_000_000
 """Combinations of codings that are held in memory, 17 bytes each."""
 
 MOST_JUDGED = 20_000
-"""The same where each has to be judged: leaving records out makes intervals narrower, or finer recodings may leave out fewer."""
+"""The same limit where each must be evaluated: leaving records out makes intervals narrower, or finer recodings may leave out fewer."""
 
 LOOK_AHEAD = 4096
-"""Combinations that are looked up at once."""
+"""Combinations that are looked up at a time."""
 
 
 def all_codings(whole: Whole) -> list[list[Ints]] | None:
-    """All codings of every column; None where their combinations are too many to look at each."""
+    """All codings of every column; None if there are too many combinations to look at each one."""
     found = [domain.codings() for domain in whole.domains]
     codings = [one for one in found if one is not None]
     most = MOST_NODES if whole.has_bound and whole.is_monotone else MOST_JUDGED
@@ -255,7 +247,7 @@ class Lattice:
     until : float
         Share of the watch's time after which to end.
     has_bound : bool
-        Whether the columns' losses are a bound (`Whole.has_bound`), or are to be taken for one.
+        Whether the columns' losses are a bound (`Whole.has_bound`), or are to be treated as one.
 
     Notes
     -----
@@ -263,7 +255,7 @@ class Lattice:
     (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one block, included (LeFevre, DeWitt
     & Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left
     out or not, so the sum of the columns' losses is a bound: exact for hierarchies, and for intervals and sets while nobody
-    may be left out. What is neither ruled out nor bounded away is judged, those first that have most below them: of all whose
+    may be left out. What is neither ruled out nor bounded away is judged, those with the most below them first: of all whose
     bound is below the optimum, each rules out as many as it can.
 
     **Cost**: one count of the points for each combination judged; a few bytes for each combination.
@@ -285,10 +277,10 @@ class Lattice:
         self._has_bound = whole.has_bound if has_bound is None else has_bound
         self._codings = codings
         self._shape = tuple(len(one) for one in codings if len(one) > 1)
-        """A column with one coding has no axis: arrays have few."""
+        """A column with only one coding gets no axis: the number of axes of an array is limited."""
 
     def search(self, best: Recoding | None) -> Recoding | None:
-        """The best recoding; `is_complete` says whether all were ruled out that are not better."""
+        """The best recoding; `is_complete` says whether all other combinations were ruled out."""
         self._bound = _outer(np.add, [self._losses(place) for place in range(len(self._codings))])
         if not self._has_bound:
             self._bound = np.zeros(len(self._bound))
@@ -317,7 +309,7 @@ class Lattice:
         return np.array([self.whole.column_loss(place, coding) for coding in self._codings[place]])
 
     def _by_size_below(self, finer: Sequence[Bools], is_out: Bools, best: Recoding | None) -> Iterator[int]:
-        """Combinations that are not ruled out, those first that are coarser than most others."""
+        """Combinations that are not ruled out, those coarser than the most others first."""
         n_below = _outer(np.multiply, [below.sum(axis=1).astype(np.float64) for below in finer])
         open_ = np.arange(len(n_below))
         if best is not None:
@@ -337,7 +329,7 @@ class Lattice:
 
 
 def _outer(combine: np.ufunc, parts: Sequence[Floats]) -> Floats:
-    """A number for every combination, from one for each coding of each column."""
+    """A number for every combination, from one number per coding of each column."""
     found = np.full(1, combine.identity, np.float64)
     for part in parts:
         found = combine.outer(found, part).reshape(-1)
@@ -345,7 +337,7 @@ def _outer(combine: np.ufunc, parts: Sequence[Floats]) -> Floats:
 
 
 def _refinements(codings: Sequence[Ints]) -> Bools:
-    """Which codings of a column, by column, refine which, by row, itself included."""
+    """Entry [row, column]: whether the coding of the row is refined by that of the column; each refines itself."""
     table = np.stack(codings)
     refines = np.empty((len(table), len(table)), np.bool_)
     for i, coding in enumerate(table):

@@ -6,7 +6,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.anonymize.methods.method import Method, repaired
-from louver.anonymize.problem import Partition, Problem
+from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.consecutive_classes import best_segments
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
@@ -14,25 +14,27 @@ from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy
 __all__ = ["METHOD", "grown_classes", "solve"]
 
 
-def solve(problem: Problem, watch: Watch | None = None, *, published_leftovers: bool = False) -> Partition:
+def solve(
+    problem: AnonymizeProblem, watch: Watch | None = None, *, published_leftovers: bool = False
+) -> Partition:
     """Greedy Search.
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnonymizeProblem
     watch : Watch, optional
         Once its time is up, the records that have no class yet get the best cut of their sorted order.
     published_leftovers : bool
-        Put leftover records where the enlarged class is cheapest, as the paper's Table 7 does, and not where the
+        Put leftover records where the enlarged class is cheapest, as the paper's Table 7 does, rather than where the
         loss rises least.
 
     Notes
     -----
     Implements: Liang & Samavi (2020), Algorithm 2, with the order of section 2.3 and the weights of (36).
-    Departs: leftovers by the least increment (K4). The record to add is found by best-first search over a tree of
+    Departs: leftovers are assigned by the smallest increase in loss (K4). The record to add is found by best-first search over a tree of
     regions (`louver.optim.kernels.classes.record_tree`): the loss of class and record together never falls as the class grows,
     so what was computed for a smaller class still bounds it. The classes are those of a plain scan, record by record.
-    Requirements beside k are met by uniting classes afterwards.
+    Requirements in addition to k are met by uniting classes afterwards.
 
     **Cost**: about n log n for small k on clustered data; O(n^2 m) at worst, as the plain scan (39).
     """
@@ -42,7 +44,7 @@ def solve(problem: Problem, watch: Watch | None = None, *, published_leftovers: 
 
 
 def grown_classes(
-    problem: Problem, watch: Watch, *, farthest_first: bool, published_leftovers: bool = False
+    problem: AnonymizeProblem, watch: Watch, *, farthest_first: bool, published_leftovers: bool = False
 ) -> Ints:
     """Labels of classes of k records grown from seeds, leftovers assigned."""
     k = problem.least_size

@@ -1,16 +1,16 @@
-"""What the registry says of a method, and the steps that methods share: uniting and suppressing until classes may be published."""
+"""What the registry records about a method, and the shared steps: merging and suppressing until classes may be published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize.problem import SUPPRESSED, Answer, Partition, Problem
-from louver.anonymize.requirements import Guarantee
+from louver.anonymize.columns import Guarantee
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, Grouping, Partition
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
@@ -19,7 +19,7 @@ from louver.run import Run
 if TYPE_CHECKING:
     from louver.anonymize.options import AnonymizeOptions
 
-__all__ = ["Method", "close_as_published", "repaired"]
+__all__ = ["Method", "close_as_published", "draws", "repaired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +40,20 @@ class Method:
         Options that it cannot take.
     warm_up : callable, optional
         Compiles what a problem needs, where solving two records of it would compile too much or too little.
+    is_choice : bool
+        Whether `--method` takes its name; otherwise another option calls for it.
     """
 
     name: str
-    solve: Callable[[Problem, Watch, AnonymizeOptions], Answer]
+    solve: Callable[[AnonymizeProblem, Watch, AnonymizeOptions], Grouping]
     guarantee: Guarantee = Guarantee.K_ANONYMITY
     own_options: tuple[str, ...] = ()
     refuses: tuple[str, ...] = ()
-    warm_up: Callable[[Problem, Run], None] | None = None
+    warm_up: Callable[[AnonymizeProblem, Run], None] | None = None
+    is_choice: bool = True
 
 
-def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
+def repaired(problem: AnonymizeProblem, labels: Ints, watch: Watch) -> Ints:
     """Labels whose classes all meet the problem's requirements.
 
     Notes
@@ -89,10 +92,10 @@ def repaired(problem: Problem, labels: Ints, watch: Watch) -> Ints:
     return labels
 
 
-def close_as_published(problem: Problem, partition: Partition, watch: Watch) -> Partition:
-    """The partition with classes united that are close to the whole table, but not to what is published of it.
+def close_as_published(problem: AnonymizeProblem, partition: Partition, watch: Watch) -> Partition:
+    """The partition after merging classes that are close to the whole table but not to its published part.
 
-    The records left out stay the same, and with them the table that closeness is measured by.
+    The suppressed records stay the same, and so does the table against which closeness is measured.
     """
     members = np.flatnonzero(partition.labels != SUPPRESSED)
     if len(members) in (0, problem.n_records):
@@ -103,3 +106,13 @@ def close_as_published(problem: Problem, partition: Partition, watch: Watch) -> 
     labels = partition.labels.copy()
     labels[members] = united
     return problem.partition(labels, method=partition.method, subproblem_sizes=partition.subproblem_sizes)
+
+
+def draws() -> Iterator[float]:
+    """A fixed stream of numbers between 0 and 1 (splitmix64): it steers a search and protects nobody."""
+    state = 0
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        key = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        key = (key ^ (key >> 27)) * 0x94D049BB133111EB % 2**64
+        yield (key ^ (key >> 31)) / 2**64

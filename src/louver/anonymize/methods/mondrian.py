@@ -1,21 +1,21 @@
-"""Mondrian: the records cut in two, again and again, at the widest column."""
+"""Mondrian: splits the records in two repeatedly, each time along the widest column."""
 
 from __future__ import annotations
 
 from louver.anonymize.methods.method import Method, repaired
-from louver.anonymize.problem import Partition, Problem
+from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.mondrian import mondrian_labels
 
 __all__ = ["solve"]
 
 
-def solve(problem: Problem, watch: Watch | None = None, *, is_strict: bool = True) -> Partition:
+def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, is_strict: bool = True) -> Partition:
     """Mondrian multidimensional partitioning.
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnonymizeProblem
     watch : Watch, optional
         Once its time is up, parts are left as they are.
     is_strict : bool

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from louver.anonymize.methods.method import Method, repaired
-from louver.anonymize.problem import Partition, Problem
+from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.consecutive_classes import best_segments
 
 __all__ = ["METHOD", "initial", "solve"]
 
 
-def solve(problem: Problem, watch: Watch | None = None) -> Partition:
+def solve(problem: AnonymizeProblem, watch: Watch | None = None) -> Partition:
     """The cheapest cut of the sorted order into classes.
 
     Notes
@@ -28,8 +28,8 @@ def solve(problem: Problem, watch: Watch | None = None) -> Partition:
     return problem.partition(repaired(problem, labels, watch), method="sorted")
 
 
-def initial(problem: Problem) -> Partition:
-    """The initial feasible solution of section 2.3: every k records a class, the last with what remains."""
+def initial(problem: AnonymizeProblem) -> Partition:
+    """The initial feasible solution of section 2.3: every k records form a class; the last also takes what remains."""
     k = problem.least_size
     labels = np.minimum(np.arange(problem.n_records) // k, problem.n_records // k - 1)
     return problem.partition(repaired(problem, labels, Watch()), method="initial")

@@ -10,7 +10,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.anonymize.methods import exact, sorted_cut
 from louver.anonymize.methods.method import Method, repaired
-from louver.anonymize.problem import Partition, Problem
+from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.watch import NODES_PER_SECOND, Watch
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ __all__ = ["METHOD", "Carry", "solve"]
 
 
 N_SETS = 5
-"""S, the number of k-sets in a sub-problem where none is given."""
+"""S, the default number of k-sets in a sub-problem."""
 
 SUBPROBLEM_NODES = 300_000
 """Search nodes after which a sub-problem keeps the best found."""
 
 
 class Carry(StrEnum):
-    """What goes from one sub-problem to the next."""
+    """What is carried from one sub-problem to the next."""
 
     CLASSES = "classes"
     SUBSET = "subset"
@@ -35,7 +35,7 @@ class Carry(StrEnum):
 
 
 def solve(
-    problem: Problem,
+    problem: AnonymizeProblem,
     watch: Watch | None = None,
     *,
     n_sets: int = N_SETS,
@@ -50,18 +50,18 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
+    problem : AnonymizeProblem
     watch : Watch, optional
-        Sub-problems share its time; once it is up, all that is left gets the best cut of the sorted order.
+        Sub-problems share its time; once it is up, the remaining records get the best cut of the sorted order.
     n_sets : int
-        S, the number of k-sets in each sub-problem beside what is carried.
+        S, the number of k-sets in each sub-problem, in addition to what is carried.
     boundary : int, optional
         l, how many records at the end of a sub-problem have their classes carried; k by default.
     carry : Carry
         Whole classes; of a class with more than k records only as many as leave k behind (subset); or all but the
         cheapest classes of a sub-problem of fixed size (bubble).
     size, accepted : int, optional
-        Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many classes are kept of it (half).
+        Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many of its classes are kept (half).
     subproblem_seconds : float, optional
         Limit for each sub-problem; one that reaches it keeps the best found (early termination).
     subproblem_nodes : int, optional
@@ -73,7 +73,7 @@ def solve(
     carry of section 6.
     Departs: sub-problems are solved by `louver.anonymize.methods.exact`, whose classes have fewer than 2k records; a boundary
     record then has fewer than k records indirectly equivalent to it, and its whole class is carried. S = 2 works (K6).
-    Requirements beside k are met by uniting classes at the end.
+    Requirements in addition to k are met by uniting classes at the end.
 
     **Cost**: linear in n; see `exact` for the cost of a sub-problem of at most k (2k - 1 + S) records (Lemma 2).
     """
@@ -101,7 +101,7 @@ class _Chain:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: AnonymizeProblem,
         watch: Watch,
         *,
         subproblem_seconds: float | None,
@@ -170,13 +170,13 @@ class _Chain:
         return [members[c] for c in partition.classes()]
 
     def _keep_cut(self, members: Ints) -> None:
-        """Keep the best cut of the sorted order of all that is left."""
+        """Keep the best cut of the sorted order of all remaining records."""
         part = self.problem.part(members)
         for line in sorted_cut.solve(part).classes():
             self._keep(members[line])
 
     def _kept(self, classes: list[Ints], boundary: Ints, *, is_subset: bool) -> Ints:
-        """Keep what has no boundary record in it; return what is carried."""
+        """Keep the classes without a boundary record; return what is carried."""
         carried = []
         for members in classes:
             if not np.isin(members, boundary).any():
@@ -199,7 +199,7 @@ class _Chain:
         self._n_classes += 1
 
 
-def _asked(problem: Problem, watch: Watch, options: AnonymizeOptions) -> Partition:
+def _asked(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -> Partition:
     return solve(
         problem,
         watch,

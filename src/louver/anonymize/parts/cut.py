@@ -1,8 +1,8 @@
-"""Cutting a file into parts by counts: a few splits as Mondrian makes them, on a coarse grid over the quasi-identifiers.
+"""Cutting a file into parts by counts: a few Mondrian-style splits on a coarse grid over the quasi-identifiers.
 
 The values of each column are put into a few bins of neighbours: numbers and ordered labels by their order, labels under a hierarchy by
 its nodes, other labels by frequency. Records are counted in the cells of all bins together, and the cells are cut in two, again and
-again, at the column that spans most. So equal records stay together, and no record is held in memory.
+again, along the column with the widest range. So equal records stay together, and no record is held in memory.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from louver._arrays import Ints
-from louver.anonymize.columns import Column, SetColumn, TreeColumn
+from louver.anonymize.columns import QuasiColumn, SetColumn, TreeColumn
 
-__all__ = ["Cells", "bins_of", "cut"]
+__all__ = ["GridCells", "bins_of", "cut"]
 
 MOST_BINS = 16
-"""Bins of a column; missing values have one of their own beside them."""
+"""Bins of a column; missing values have an additional one."""
 
 MOST_CELLS = 2**20
-"""Cells that are counted; where more occur, neighbouring bins are united."""
+"""Maximum number of cells counted; if more occur, neighbouring bins are merged."""
 
 KEY_BITS = 62
 FAIR = 0.5
-"""A cut is fair where both sides have at least this share of the records that are due to them."""
+"""A cut is fair if both sides have at least this fraction of the records they should have."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Cells:
+class GridCells:
     """Counts of records by the bins of all columns together.
 
     Parameters
@@ -54,11 +54,11 @@ class Cells:
         return tuple(int(bins.max(initial=0)) + 1 for bins in self.bins)
 
     def keys_of(self, values: Sequence[Ints]) -> Ints:
-        """The cell of each of some records."""
+        """The cell of each given record."""
         return _packed([b[v] for b, v in zip(self.bins, values, strict=False)], self.shape)
 
     def add(self, values: Sequence[Ints]) -> None:
-        """Count some records, given by the numbers of their values."""
+        """Count records, given the codes of their values."""
         new, counts = np.unique(self.keys_of(values), return_counts=True)
         self._unite(np.concatenate([self.keys, new]), np.concatenate([self.counts, counts]))
         while len(self.keys) > self.most and max(self.shape) > 1:
@@ -80,23 +80,23 @@ class Cells:
 
 
 def _packed(bins: Sequence[Ints], shape: tuple[int, ...]) -> Ints:
-    """One number for the bins of a cell, in mixed radix; numpy's own knows 64 columns at most."""
+    """One number for the bins of a cell, in mixed radix; numpy's own function supports at most 64 columns."""
     keys = np.zeros(len(bins[0]), np.int64)
     for column, size in zip(bins, shape, strict=True):
         keys = keys * size + column
     return keys
 
 
-def bins_of(columns: Sequence[Column], counts: Sequence[Ints]) -> list[Ints]:
-    """A bin for each value of each column, in the order that cuts follow; as many columns as there is room for have several."""
+def bins_of(columns: Sequence[QuasiColumn], counts: Sequence[Ints]) -> list[Ints]:
+    """A bin for each value of each column, in the order used for cuts; as many columns as space allows have several bins."""
     bits = max(2, KEY_BITS // len(columns))
     most = min(MOST_BINS, 2**bits - 1)
     binned = [_binned(column, count, most) for column, count in zip(columns, counts, strict=False)]
     return [bins if place < KEY_BITS // bits else np.zeros_like(bins) for place, bins in enumerate(binned)]
 
 
-def _binned(column: Column, counts: Ints, most: int) -> Ints:
-    """Bins of neighbours with about as many records each, missing values apart behind them."""
+def _binned(column: QuasiColumn, counts: Ints, most: int) -> Ints:
+    """Bins of neighbours with about as many records each, with missing values in a separate bin at the end."""
     ranks = column.ranks
     is_missing = np.isnan(ranks)
     keys = np.where(is_missing, 0, ranks)
@@ -113,7 +113,7 @@ def _binned(column: Column, counts: Ints, most: int) -> Ints:
 
 
 def _nodes(column: TreeColumn, places: Ints, most: int) -> Ints:
-    """For each leaf the first leaf, depth first, under its node at the lowest level that has few nodes, the root aside."""
+    """For each leaf, the depth-first first leaf under its node at the lowest level below the root with few enough nodes."""
     nodes, _ = column.tree
     for level in nodes[:-1] if len(nodes) > 1 else nodes:
         _, first, node = np.unique(level, return_index=True, return_inverse=True)
@@ -122,14 +122,14 @@ def _nodes(column: TreeColumn, places: Ints, most: int) -> Ints:
     return np.asarray(first[node][places], np.int64)
 
 
-def cut(cells: Cells, columns: Sequence[Column], n_parts: int, least: int) -> Ints:
+def cut(cells: GridCells, columns: Sequence[QuasiColumn], n_parts: int, least: int) -> Ints:
     """The part of each cell, numbered so that parts near one another have numbers near one another.
 
     Parameters
     ----------
-    cells : Cells
-    columns : sequence of Column
-        Over the values that `cells` has bins of; they say how much a range of bins loses.
+    cells : GridCells
+    columns : sequence of QuasiColumn
+        Defined on the values binned by `cells`; they determine the loss of a range of bins.
     n_parts : int
         Wanted; fewer where the cells do not allow it.
     least : int
@@ -157,9 +157,9 @@ def cut(cells: Cells, columns: Sequence[Column], n_parts: int, least: int) -> In
 
 
 class _Width:
-    """The loss of ranges of bins of a column, by what occurs in the file."""
+    """The loss of ranges of bins of a column, based on the values that occur in the file."""
 
-    def __init__(self, column: Column, bins: Ints) -> None:
+    def __init__(self, column: QuasiColumn, bins: Ints) -> None:
         self._column, self._bins = column, bins
         self._known: dict[tuple[int, int], float] = {}
 
@@ -174,7 +174,7 @@ class _Width:
 def _best_cut(
     bins: Ints, counts: Ints, widths: Sequence[_Width], wanted: int, least: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], int] | None:
-    """Which cells go to the left, and how many parts are to be made of them; None where nothing can be cut."""
+    """Which cells go to the left, and how many parts to make of them; None if no cut is possible."""
     low, high = bins.min(axis=0), bins.max(axis=0)
     lost = [width(int(a), int(b)) for width, a, b in zip(widths, low, high, strict=True)]
     best: tuple[float, int, int, int] | None = None

@@ -4,13 +4,13 @@ All files are in one private folder that is removed with the run. The codes of a
 separate from the columns that are published unchanged and from the position of each record, which only the run itself reads.
 
 Every record has a key: its number in the source, or a random one. The records of each part are sorted by it and stored in stretches of
-keys; then the file is written one stretch at a time, taken from all parts together. So no more than a part or a stretch is in memory.
+keys; then the file is written one stretch at a time, taken from all parts together. So memory holds at most one part or stretch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,19 +19,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from louver._arrays import Bools, Ints
-from louver.anonymize.generalise import Published
+from louver._arrays import Bools, Floats, Ints
+from louver.anonymize.generalise import PublishedColumn
+from louver.anonymize.load import weights_of
 from louver.anonymize.publish import published_texts
 from louver.data.coded import common_type, number_type
 from louver.run import Run
 
-__all__ = ["KEY", "STRETCH_ROWS", "Arranging", "Spill", "Texts", "append", "read_appended"]
+__all__ = ["KEY", "STRETCH_ROWS", "Arranging", "Spill", "TextsOfCodes", "append", "read_appended"]
 
 FLUSH_ROWS = 2**19
-"""Records that are collected before they are put to their parts."""
+"""Number of records collected before they are written to their parts."""
 
 KEY = "\0key"
-"""Column of the records' places; no file has a column of that name."""
+"""Column of the record positions; no input file has a column with this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,16 @@ class Spill:
     folder: Path
 
     def codes(self, part: int) -> Path:
-        """Numbers of the values of the part's records."""
+        """Value codes of the part's records."""
         return self.folder / f"codes-{part}.arrow"
 
     def others(self, part: int) -> Path:
-        """Their places and what is published unchanged, in the same order."""
+        """Their positions and the columns published unchanged, in the same order."""
         return self.folder / f"others-{part}.arrow"
 
-    def labels(self, part: int) -> Path:
+    def labels(self, part: int, method: str, k: int) -> Path:
         """The class of each record, in the same order, once they are formed."""
-        return self.folder / f"labels-{part}.npy"
+        return self.folder / f"labels-{part}-{method}-{k}.npy"
 
     def arranged(self, part: int) -> Path:
         """Published records of the part, a batch for each stretch of the release."""
@@ -61,7 +62,7 @@ class Spill:
         batches: Iterable[tuple[Ints, Sequence[Ints], pa.RecordBatch]],
         types: Sequence[np.dtype[np.generic]],
     ) -> None:
-        """Put records to their parts: batches of (part, numbers of values, other columns)."""
+        """Assign records to their parts: batches of (part, value codes, other columns)."""
         names = [str(place) for place in range(len(types))]
         for part, values, others in _collected(batches):
             order = np.argsort(part, kind="stable")
@@ -74,9 +75,13 @@ class Spill:
                 append(self.others(number), rest.slice(a, b - a))
 
     def read_codes(self, parts: Sequence[int]) -> list[Ints]:
-        """Numbers of the values of all records of some parts, by column."""
+        """Value codes of all records of the given parts, by column."""
         table = pa.concat_tables([read_appended(self.codes(part)) for part in parts]).combine_chunks()
         return [np.asarray(np.from_dlpack(column.chunk(0)), np.int64) for column in table.columns]
+
+    def read_weights(self, parts: Sequence[int]) -> Floats:
+        """Sampling weights of all records of the given parts."""
+        return weights_of(self.read_others(parts).combine_chunks().to_batches()[0])
 
     def read_others(self, parts: Sequence[int]) -> pa.Table:
         """Places and unchanged columns of all records of some parts."""
@@ -86,7 +91,7 @@ class Spill:
 def _collected(
     batches: Iterable[tuple[Ints, Sequence[Ints], pa.RecordBatch]],
 ) -> Iterator[tuple[Ints, list[Ints], pa.Table]]:
-    """Batches put together until they are large enough to be parted again."""
+    """Combine batches until they are large enough to be split again."""
     kept: list[tuple[Ints, Sequence[Ints], pa.RecordBatch]] = []
     n = 0
     for batch in batches:
@@ -108,7 +113,7 @@ def _joined(
 
 
 def append(path: Path, table: pa.Table) -> None:
-    """Add a stream of its own to a file that nobody else may read."""
+    """Append a separate stream to a file that only its owner may read."""
     with (
         os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file,
         pa.ipc.new_stream(file, table.schema) as stream,
@@ -131,7 +136,7 @@ STRETCH_ROWS = 2**20
 
 CLASS = "\0class"
 
-Texts = dict[int, list[str | None]]
+TextsOfCodes = dict[int, list[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,10 +147,12 @@ class Arranging:
     ----------
     spill : Spill
     parts : sequence of tuples of int
-        Parts that were worked on together.
+        Numbers of the parts that were worked on together.
+    labels : sequence of callables
+        Give the class of each record of these.
     offsets : sequence of int
         Number of the first class of each.
-    published : sequence of Published
+    published : sequence of PublishedColumn
         What all classes publish.
     columns : sequence of str
         Columns of the source, in its order.
@@ -155,7 +162,7 @@ class Arranging:
         Whether numbers among these are text, and become numbers.
     as_bounds : bool
     n_records : int
-        In the source.
+        Number of records in the source.
     is_order_kept : bool
         Whether keys are row numbers.
     class_ids : int64 (classes,), optional
@@ -163,8 +170,9 @@ class Arranging:
 
     spill: Spill
     parts: Sequence[tuple[int, ...]]
+    labels: Sequence[Callable[[], Ints]]
     offsets: Sequence[int]
-    published: Sequence[Published]
+    published: Sequence[PublishedColumn]
     columns: Sequence[str]
     unchanged: Sequence[str]
     is_text: bool
@@ -173,7 +181,7 @@ class Arranging:
     is_order_kept: bool
     class_ids: Ints | None
 
-    def write(self, path: Path, sensitive: Mapping[str, Ints], run: Run) -> dict[str, Texts]:
+    def write(self, path: Path, sensitive: Mapping[str, Ints], run: Run) -> dict[str, TextsOfCodes]:
         """Write the file; returns the texts that stand for each code of the sensitive columns in it.
 
         Parameters
@@ -182,10 +190,10 @@ class Arranging:
             Code of each different value of the columns that follow the quasi-identifiers among the codes of parts.
         """
         types = self._types(run)
-        texts: dict[str, Texts] = {name: {} for name in sensitive}
-        for number, (parts, offset) in enumerate(zip(self.parts, self.offsets, strict=True)):
+        texts: dict[str, TextsOfCodes] = {name: {} for name in sensitive}
+        for number, parts in enumerate(self.parts):
             run.report("arranging", number, 2 * len(self.parts))
-            table, is_kept = self._kept(parts, offset, types)
+            table, is_kept = self._kept(number, types)
             if sensitive:
                 values = self.spill.read_codes(parts)[len(self.published) :]
                 for (name, codes), found in zip(sensitive.items(), values, strict=True):
@@ -196,7 +204,7 @@ class Arranging:
         with pq.ParquetWriter(path, held.schema) as writer:
             for number in range(1, self._n_stretches):
                 run.report("arranging", self._n_stretches + number, 2 * self._n_stretches)
-                # Row groups are full whatever was left out: their sizes must not tell where that was.
+                # Row groups are full regardless of what was left out: their sizes must not reveal where that was.
                 held = pa.concat_tables([held, self._stretch(number, meant)])
                 n_full = len(held) // STRETCH_ROWS * STRETCH_ROWS
                 if n_full:
@@ -211,25 +219,23 @@ class Arranging:
         return max(1, -(-self.n_records // STRETCH_ROWS))
 
     def _types(self, run: Run) -> dict[str, pa.DataType | None]:
-        """For columns of text that hold nothing but numbers their type; told by published records alone."""
+        """The numeric type of text columns that hold only numbers, judged by the published records alone."""
         types: dict[str, pa.DataType | None] = dict.fromkeys(
             self.unchanged, pa.null() if self.is_text else None
         )
         if self.is_text:
-            for parts, offset in zip(self.parts, self.offsets, strict=True):
+            for number in range(len(self.parts)):
                 run.check()
-                table, _ = self._kept(parts, offset, {})
+                table, _ = self._kept(number, {})
                 types = {name: common_type(kind, number_type(table[name])) for name, kind in types.items()}
         return {name: None if kind == pa.null() else kind for name, kind in types.items()}
 
-    def _kept(
-        self, parts: tuple[int, ...], offset: int, types: Mapping[str, pa.DataType | None]
-    ) -> tuple[pa.Table, Bools]:
-        """The published records of some parts, with their keys and classes; and which of all records they are."""
-        class_of = np.load(self.spill.labels(parts[0]))
+    def _kept(self, number: int, types: Mapping[str, pa.DataType | None]) -> tuple[pa.Table, Bools]:
+        """The published records of some parts, with their keys and classes, and a mask of the records that are published."""
+        class_of = self.labels[number]()
         is_kept = class_of >= 0
-        table = self.spill.read_others(parts).append_column(
-            CLASS, pa.array(class_of.astype(np.int64) + offset)
+        table = self.spill.read_others(self.parts[number]).append_column(
+            CLASS, pa.array(class_of + self.offsets[number])
         )
         table = table.filter(pa.array(is_kept))
         for name, kind in types.items():
@@ -238,7 +244,7 @@ class Arranging:
         return table, is_kept
 
     def _store(self, part: int, table: pa.Table) -> None:
-        """Sorted by key, a batch for each stretch."""
+        """Store a part sorted by key, with one batch for each stretch."""
         keys = _keys(table)
         order = np.argsort(keys, kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
@@ -257,7 +263,7 @@ class Arranging:
         return ((keys >> half) * np.uint64(self._n_stretches) >> half).astype(np.int64)
 
     def _published_values(self) -> dict[str, list[tuple[str, pa.Array]]]:
-        """For each quasi-identifier the columns it is published as, with one value for every meaning."""
+        """For each quasi-identifier, the columns it is published as, with one value for every meaning."""
         found = {}
         for p in self.published:
             each = replace(p, of_group=np.arange(len(p.meanings)))
@@ -299,7 +305,7 @@ def _nothing(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def _unite(texts: Texts, new: Texts) -> None:
+def _unite(texts: TextsOfCodes, new: TextsOfCodes) -> None:
     """Add texts that are not there yet."""
     for code, found in new.items():
         known = texts.setdefault(code, [])

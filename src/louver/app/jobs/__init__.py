@@ -1,1 +1,1 @@
-"""What runs in the process of a session: functions of plain data with a `Run`, answers as plain data."""
+"""What runs in a session's worker process: functions that take plain data and a `Run` and return plain data."""

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from louver.app.jobs.books import loss_told, release_folder
+from louver.app.jobs.ledgers import loss_for_page
+from louver.app.jobs.releases import release_folder
 from louver.data.read import open_source
 from louver.groups import GroupsOptions, groups, preview
-from louver.groups.load import Asked
+from louver.groups.load import GroupsCall
 from louver.privacy.ledger import Ledger
 from louver.release.open import open_release
 from louver.report.groups import groups_report
@@ -21,7 +22,7 @@ from louver.schema.validate import validated
 __all__ = ["column_names", "forecast", "is_paid", "release", "sizes_of"]
 
 MOST_REGIONS = 500
-"""Regions that are offered to choose from."""
+"""Number of regions offered for selection."""
 
 
 def column_names(path: str, run: Run) -> list[str]:
@@ -33,13 +34,13 @@ def column_names(path: str, run: Run) -> list[str]:
 def forecast(options: Mapping[str, Any], expect: int, run: Run) -> dict[str, Any]:
     """Errors by level before anything is spent, and what it would cost; no data are opened."""
     found = preview(expect=expect, spec=None, run=run, **options)
-    return found.to_dict() | {"loss": loss_told(found.plan.loss)}
+    return found.to_dict() | {"loss": loss_for_page(found.plan.loss)}
 
 
 def is_paid(
     data: str, source: Mapping[str, Any], options: Mapping[str, Any], ledger: str, out: str, run: Run
 ) -> bool:
-    """Whether an interrupted measurement of just this has been paid for; no data are opened."""
+    """Whether an interrupted measurement of exactly this request has been paid for; no data are opened."""
     request = Request(
         data=data,
         source=validated(SourceOptions, dict(source)),
@@ -47,8 +48,8 @@ def is_paid(
         options=validated(GroupsOptions, dict(options)),
         run=run,
     )
-    asked = Asked.check(request)
-    return Ledger(Path(ledger)).is_pending(asked.payment(asked.public_plan()).request)
+    call = GroupsCall.check(request)
+    return Ledger(Path(ledger)).is_pending(call.payment(call.public_plan()).request)
 
 
 def release(
@@ -60,7 +61,7 @@ def release(
 
 
 def sizes_of(folder: str, name: str, region: str, run: Run) -> dict[str, Any]:
-    """The published numbers of units by size: of a region, named by its levels with a slash between, or of all together."""
+    """The published numbers of units by size: of a region, given by its levels separated by slashes, or of all regions together."""
     found = open_release(release_folder(folder, name)).tables["groups"]
     levels = found.column_names[: found.column_names.index("level")]
     sizes: dict[str, list[tuple[int, int]]] = {}

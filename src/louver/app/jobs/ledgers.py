@@ -1,19 +1,73 @@
-"""Ledgers that are made, found and told about further data from the page Ledger."""
+"""What the Ledger page and every page that spends budget request: what is left of a budget, its history, and new ledgers."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from louver.app.jobs.books import ledger_left, ledger_read
 from louver.errors import InputError, LouverError, printable
-from louver.privacy.budget import Measure, fraction_of
+from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.ledger import Ledger, ledgers_in
 from louver.privacy.ledger_finding import admit_source, bind_apart, check_no_second, ledger_of
 from louver.privacy.neighbours import Relation
 from louver.run import Run
 
-__all__ = ["admitted", "ledger_made", "ledgers_there"]
+__all__ = [
+    "admitted",
+    "given_up",
+    "granted",
+    "ledger_left",
+    "ledger_made",
+    "ledger_read",
+    "ledgers_there",
+    "loss_for_page",
+    "practice_ledger",
+]
+
+
+def ledger_left(ledger: str, run: Run) -> dict[str, str]:
+    """What can still be spent."""
+    state = Ledger(Path(ledger)).state()
+    held = sum((Fraction(body["amount"]) for body in state.pending.values()), Fraction(0))
+    amounts = {"granted": state.granted, "left": state.remaining, "held": held}
+    kind = {"measure": str(state.measure), "neighbours": str(state.neighbours)}
+    return kind | {name: str(amount) for name, amount in amounts.items()}
+
+
+def ledger_read(ledger: str, releases: str | None, run: Run) -> dict[str, Any]:
+    """State and history of a ledger, and whether its past is sound."""
+    book = Ledger(Path(ledger))
+    state = book.state()
+    check = book.verify(None if releases is None else Path(releases))
+    content = state.to_dict() | {"name": printable(Path(ledger).name), "check": check.to_dict()}
+    held = sum((Fraction(one["amount"]) for one in content["pending"]), Fraction(0))
+    return content | {"held": str(held)}
+
+
+def practice_ledger(ledger: str, measure: str, neighbours: str, grant: str, run: Run) -> None:
+    """Make a ledger for a sample that has none."""
+    if not Path(ledger).exists():
+        Path(ledger).parent.mkdir(parents=True, exist_ok=True)
+        Ledger.create(Path(ledger), Measure(measure), Relation(neighbours), Fraction(grant))
+
+
+def granted(ledger: str, releases: str | None, amount: str, run: Run) -> dict[str, Any]:
+    """Allow more to be spent."""
+    book = Ledger(Path(ledger))
+    book.grant(fraction_of(amount, "the amount"), book.state().measure)
+    return ledger_read(ledger, releases, run)
+
+
+def given_up(ledger: str, releases: str | None, entry: int, run: Run) -> dict[str, Any]:
+    """Erase the key of an interrupted debit; its amount stays spent."""
+    Ledger(Path(ledger)).abandon(entry)
+    return ledger_read(ledger, releases, run)
+
+
+def loss_for_page(loss: Loss) -> dict[str, str]:
+    """A privacy loss, as a page shows it."""
+    return {"amount": str(loss.amount), "measure": str(loss.measure), "neighbours": str(loss.neighbours)}
 
 
 def ledger_made(
@@ -43,7 +97,7 @@ def ledger_made(
 
 
 def ledgers_there(releases: str, data: str | None, run: Run) -> list[dict[str, str]]:
-    """Ledgers among the releases, and the one of the data, each with what is left; one that cannot be read is left out."""
+    """Ledgers among the releases and that of the data, each with what is left; unreadable ones are left out."""
     paths = [ledger.path for ledger in ledgers_in(Path(releases))] if Path(releases).is_dir() else []
     own = None if data is None else ledger_of(data, run=run)
     found = []
@@ -65,7 +119,7 @@ def admitted(
     is_new_population: bool,
     run: Run,
 ) -> dict[str, Any]:
-    """Let a ledger pay for the data that are open, as `louver ledger admit` does."""
+    """Let a ledger pay for the open data, as `louver ledger admit` does."""
     admit_source(
         Ledger(Path(ledger)),
         data,

@@ -1,4 +1,4 @@
-"""What the page Microdata asks for: classes, what they cost, and the release made of the very same result."""
+"""What the page Microdata asks for: classes, what they cost, and the release made from exactly that result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_CLASSES = 200
 
 @dataclass
 class _Kept:
-    """The last result, under a number of its own: what is published later is the one that the page shows, not another search's."""
+    """The last result, under a number of its own: what is published later is the result on the page, not that of another search."""
 
     made: AnonymizedRelease | None = None
     number: str = ""
@@ -46,7 +46,7 @@ KEPT = _Kept()
 
 
 def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Form classes; the numbers of the page."""
+    """Form classes and return the numbers for the page."""
     request = ask(AnonymizeOptions, path, None, {**source.keywords(), **options})
     return _kept(anonymize(spec=request, run=run), request, options)
 
@@ -54,16 +54,16 @@ def anonymized(path: str, source: SourceOptions, options: Mapping[str, Any], run
 def _kept(
     made: AnonymizedRelease, request: Request[AnonymizeOptions], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Keep a result to be published; the numbers of the page."""
+    """Keep a result for publication; returns the numbers for the page."""
     KEPT.made, KEPT.number, KEPT.request = made, secrets.token_hex(8), request
     KEPT.sensitive = tuple(options.get("sensitive", ()))
-    told = made.to_dict() | {"number": KEPT.number}
-    told["information_lost"] = made.utility.gcp
-    told["bound"] = (
+    content = made.to_dict() | {"number": KEPT.number}
+    content["information_lost"] = made.utility.gcp
+    content["bound"] = (
         None if not made.lower_bound else made.utility.gcp * made.lower_bound / made.utility.information_loss
     )
-    told["by_column"] = [(name, share) for name, share in made.published_losses]
-    return told
+    content["by_column"] = [(name, share) for name, share in made.published_losses]
+    return content
 
 
 def traced(
@@ -103,7 +103,7 @@ def published(
 ) -> dict[str, Any]:
     """Write the result that is shown as a release directory, unless the verb withholds it.
 
-    `people` says who they are for the register: `person` and `new_population` of the verb.
+    `people` identifies them in the register: `person` and `new_population` of the verb.
     """
     made, request = _made(number), KEPT.request
     assert request is not None
@@ -116,7 +116,7 @@ def published(
 
 
 def _made(number: str) -> AnonymizedRelease:
-    """The result with a number; another search may have ended since, or have been cancelled with its process."""
+    """The result with a number; another search may have finished since, or been cancelled along with its process."""
     if KEPT.made is None or KEPT.number != number:
         raise InputError(
             "the result that is shown is not kept any more, for another search was begun; run again."

@@ -1,25 +1,31 @@
-"""What trees and maps of regions ask for: the numbers of a release by region, and outlines from a public GeoJSON file."""
+"""Releases by their published numbers: trees and maps of regions, regions added up, and what releases cost, for a chart."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from louver.app.jobs.books import release_folder
-from louver.app.outlines import Outlines, read_outlines
-from louver.app.regions import Region, Regions
-from louver.errors import InputError
+import numpy as np
+import pyarrow.compute as pc
+
+from louver.app.jobs.releases import release_folder
+from louver.app.regions import Outlines, Region, Regions, read_outlines
+from louver.errors import InputError, LouverError
 from louver.release.open import Release, open_release
 from louver.run import Run
-from louver.topdown.errors.area import region_totals
+from louver.topdown import area
+from louver.topdown.errors.area import read_leaves, region_totals
 
-__all__ = ["outlined", "regions_of"]
+__all__ = ["LIST", "area_of", "area_of_file", "area_of_text", "compared", "outlined", "regions_of"]
 
 MOST_REGIONS = 200_000
-"""Regions that a tree holds; levels below are left out, and the page says so."""
+"""Most regions in a tree; levels below that are left out, and the page says so."""
 
 
 def regions_of(folder: str, name: str, run: Run) -> Regions | None:
-    """Every region of a release with its published number; None where it is of another kind."""
+    """Every region of a release with its published number; None for another kind of release."""
     release = open_release(release_folder(folder, name))
     if release.kind == "topdown":
         return _topdown(release, run)
@@ -74,3 +80,97 @@ def _groups(release: Release) -> Regions:
     except KeyError:
         raise InputError(f"{release.path.name} is damaged; check it with `louver verify`.") from None
     return Regions.of("People in units", levels, listed, MOST_REGIONS)
+
+
+LIST = "The list"
+"""How messages refer to a list that was typed or read from a file."""
+
+
+def area_of(releases: str, name: str, codes: Sequence[str], run: Run) -> dict[str, Any]:
+    """Total number of people in some regions of a release."""
+    return area(release_folder(releases, name), leaves=list(codes), run=run).to_dict()
+
+
+def area_of_text(releases: str, name: str, text: str, folder: str, run: Run) -> dict[str, Any]:
+    """The same for a list in the format of `louver topdown area`, and the codes in it."""
+    release = release_folder(releases, name)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        path = Path(place) / LIST
+        path.write_text(text, encoding="utf-8")
+        return _listed(release, path, run)
+
+
+def area_of_file(releases: str, name: str, file: str, run: Run) -> dict[str, Any]:
+    """The same for a list that was uploaded, which is not kept."""
+    release = release_folder(releases, name)
+    with tempfile.TemporaryDirectory(dir=Path(file).parent) as place:
+        return _listed(release, Path(file).replace(Path(place) / LIST), run)
+
+
+def _listed(release: Path, path: Path, run: Run) -> dict[str, Any]:
+    found = area(release, leaves=path, run=run).to_dict()
+    named = read_leaves(path, open_release(release).promises[0]["regions"])
+    return found | {"codes": [code for _, code in named]}
+
+
+MOST_PEOPLE = 5_000_000
+"""Larger releases are not read for a chart."""
+
+
+def compared(folder: str, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
+    """For noise: `off`, the published typical standard error for a smallest region, relative to its number. For tables: `small`,
+    the small counts that are published, and `lost`, the share of numbers that are hidden or rounded.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for number, name in enumerate(names):
+        run.report("reading the releases", number, len(names))
+        try:
+            release = open_release(release_folder(folder, name))
+            content = (
+                _tables_compared(release)
+                if release.kind == "audit"
+                else _noise_compared(folder, name, release, run)
+            )
+        except LouverError:  # the list itself reports what is wrong with it
+            content = None
+        if content is not None:
+            found[name] = content
+    return found
+
+
+def _noise_compared(folder: str, name: str, release: Release, run: Run) -> dict[str, float] | None:
+    people = release.manifest.results.get("people")
+    if isinstance(people, int) and people > MOST_PEOPLE:
+        return None
+    regions = regions_of(folder, name, run)
+    if regions is None or regions.left_out:
+        return None
+    lowest = [one for one in regions.regions if one.level == len(regions.levels) - 1]
+    errors = [one.error for one in lowest if one.error is not None]
+    if not errors or len(errors) < len(lowest):
+        return None
+    return {"off": float(np.mean(errors)) / max(float(np.mean([one.count for one in lowest])), 1.0)}
+
+
+def _tables_compared(release: Release) -> dict[str, float] | None:
+    """Counts of all tables together; shares are left out, because `bounds` derives what they reveal."""
+    parameters: Any = release.manifest.parameters
+    small, content, hidden, cells = int(parameters.get("small", 5)), 0, 0, 0
+    for table in parameters.get("tables", ()):
+        rows = release.tables[_stem(table)]
+        if "count" not in rows.column_names:
+            continue
+        counts = rows["count"]
+        is_rounded = table.get("base") is not None
+        cells += len(counts)
+        hidden += len(counts) if is_rounded else counts.null_count
+        inside = pc.and_(pc.greater(counts, 0), pc.less(counts, small))
+        content += 0 if is_rounded else int(pc.sum(inside).as_py() or 0)
+    return {"small": content, "lost": hidden / cells} if cells else None
+
+
+def _stem(table: Any) -> str:
+    file = table.get("file") if isinstance(table, dict) else None
+    if not isinstance(file, str):
+        raise InputError("the release is damaged; check it with `louver verify`.")
+    return file.removesuffix(".parquet").removeprefix("data/")

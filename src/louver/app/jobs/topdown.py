@@ -1,4 +1,4 @@
-"""What the page TopDown asks for: a forecast from public knowledge, and the release that a ledger pays for."""
+"""What the page TopDown asks for: forecasts from public knowledge, and releases and extensions that a ledger pays for."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from louver.app.jobs.books import loss_told
-from louver.app.spec_files import moved
+from louver.app.jobs.ledgers import loss_for_page
+from louver.app.jobs.releases import listed, release_folder
+from louver.app.spec_files import moved, written
+from louver.data.write import replacing
+from louver.errors import LouverError
 from louver.privacy.ledger import Ledger
 from louver.privacy.spend import Account
+from louver.release.open import open_release
 from louver.report.topdown import topdown_report
 from louver.run import Run
-from louver.schema.spec import Spec, read_spec
-from louver.topdown import check, topdown
-from louver.topdown.load import read_first_design
+from louver.schema.spec import READY, Spec, read_spec, with_ready
+from louver.schema.validate import read_toml
+from louver.topdown import check, extend, topdown
+from louver.topdown.extension.first import refinement_of
+from louver.topdown.extension.options import ExtendOptions
+from louver.topdown.extension.problem import Extension, read_extension
+from louver.topdown.extension.repair import check_extendable
+from louver.topdown.extension.result import check_payer
+from louver.topdown.load import read_design, read_first_design
 from louver.topdown.measuring.noise_plan import make_plan, measurable
 from louver.topdown.measuring.true_counts import source_hash
 from louver.topdown.planning.forecast import forecast, total_query
@@ -28,23 +38,30 @@ from louver.topdown.solve import work_of
 
 __all__ = [
     "CHOICES",
-    "Asked",
+    "Changes",
     "budget_of",
     "described",
+    "extendable",
+    "extended",
+    "extension_described",
+    "extension_loss",
+    "fitting_schemas",
+    "is_extension_paid",
     "is_paid",
     "is_sealed_in",
     "moved_spec",
     "paid_release",
     "planned",
+    "ready_spec",
     "released",
 ]
 
 PEOPLE_OF_A_LEAF = 50
 
-Asked = Mapping[str, Any]
-"""Keys of the section that were moved; None takes one away."""
+Changes = Mapping[str, Any]
+"""Keys of the section that were changed; None removes one."""
 CHOICES = ("neighbours", "estimator", "shrink", "intervals")
-"""Keys of the section that the page asks for beside the budget."""
+"""Keys of the section that the page asks for in addition to the budget."""
 
 
 def described(path: str, run: Run) -> dict[str, Any]:
@@ -79,9 +96,9 @@ def budget_of(design: Design) -> dict[str, Any]:
     }
 
 
-def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, Any]:
+def planned(path: str, changes: Changes, simulations: int, run: Run) -> dict[str, Any]:
     """Errors of every level and query with the shares asked for and with equal ones; nothing is spent."""
-    design = read_first_design(moved_spec(path, asked), run=run)
+    design = read_first_design(moved_spec(path, changes), run=run)
     leaves = _stand_in(path)
     equal = with_shares(design, equal_shares(design, measurable(design)))
     plans = {"asked": make_plan(design), "equal": make_plan(equal)}
@@ -89,14 +106,14 @@ def planned(path: str, asked: Asked, simulations: int, run: Run) -> dict[str, An
     return {
         "lines": [asdict(line) for line in found.lines],
         "total": total_query(design).name,
-        "loss": loss_told(plans["asked"].loss),
+        "loss": loss_for_page(plans["asked"].loss),
         "simulations": simulations,
     }
 
 
-def is_paid(path: str, asked: Asked, ledger: str, out: str, run: Run) -> bool:
-    """Whether an interrupted run of just this on these data has been paid for, drawn or not; the records are hashed, not read."""
-    book, design = Ledger(Path(ledger)), read_first_design(moved_spec(path, asked), run=run)
+def is_paid(path: str, changes: Changes, ledger: str, out: str, run: Run) -> bool:
+    """Whether an interrupted run of exactly this on these data has been paid for, drawn or not; the records are hashed, not read."""
+    book, design = Ledger(Path(ledger)), read_first_design(moved_spec(path, changes), run=run)
     return is_sealed_in(Path(out), book, design, run) or book.is_pending(make_plan(design).request())
 
 
@@ -106,17 +123,17 @@ def is_sealed_in(out: Path, book: Ledger, design: Design, run: Run) -> bool:
     return Account(book, source_hash(design, run)).has_sealed(files)
 
 
-def released(path: str, asked: Asked, ledger: str, out: str, run: Run) -> dict[str, Any]:
+def released(path: str, changes: Changes, ledger: str, out: str, run: Run) -> dict[str, Any]:
     """Measure, pay, estimate and publish; the records are those that the spec names."""
-    return paid_release(topdown, path, asked, ledger, out, run)
+    return paid_release(topdown, path, changes, ledger, out, run)
 
 
 def paid_release(
-    verb: Callable[..., TopDownRelease], path: str, asked: Asked, ledger: str, out: str, run: Run
+    verb: Callable[..., TopDownRelease], path: str, changes: Changes, ledger: str, out: str, run: Run
 ) -> dict[str, Any]:
-    """What a verb that pays releases; where it was cancelled after it was paid for, the same noise goes on."""
+    """The release of a verb that pays; if it was cancelled after payment, it continues with the same noise."""
     made = verb(
-        moved_spec(path, asked),
+        moved_spec(path, changes),
         ledger=ledger,
         out=out,
         resume=work_of(Path(out)).exists(),
@@ -126,10 +143,10 @@ def paid_release(
     return {"people": made.n_people, "verdict": made.verdict.to_dict()}
 
 
-def moved_spec(path: str, asked: Asked) -> Spec:
-    """The spec with what was moved on the page."""
+def moved_spec(path: str, changes: Changes) -> Spec:
+    """The spec with the changes made on the page."""
     spec = read_spec(path)
-    verbs = moved({"topdown": spec.verbs["topdown"]}, asked)
+    verbs = moved({"topdown": spec.verbs["topdown"]}, changes)
     return replace(spec, verbs={**spec.verbs, **verbs})
 
 
@@ -137,3 +154,136 @@ def moved_spec(path: str, asked: Asked) -> Spec:
 def _stand_in(path: str) -> SparseLevel:
     design = read_first_design(path)
     return draw_stand_in(design, PEOPLE_OF_A_LEAF * design.spine.sizes[-1])
+
+
+BUDGET = ("epsilon", "rho", "delta", "neighbours")
+"""Keys of the first spec that an extension by a ready schema begins with."""
+
+
+def extendable(releases: str, run: Run) -> list[str]:
+    """Releases that can be extended: private ones by TopDown that are not extensions themselves; the newest first."""
+    return [
+        one["folder"]
+        for one in listed(releases, run)
+        if one["kind"] == "topdown" and one["is_private"] and "extension" not in one["promises"]
+    ]
+
+
+def fitting_schemas(path: str, releases: str, name: str, run: Run) -> list[str]:
+    """Ready schemas that refine the attributes of a release, over the regions of a spec."""
+    release = release_folder(releases, name)
+    attributes = open_release(release).promises[0]["attributes"]
+    found = []
+    for schema in READY:
+        run.check()
+        try:
+            design = read_design(_ready(Path(path), schema, release), None, ExtendOptions, run)
+            refinement_of(design, attributes, schema)
+        except LouverError:  # it does not fit
+            continue
+        found.append(schema)
+    return found
+
+
+def ready_spec(path: str, releases: str, name: str, schema: str, folder: str, run: Run) -> str:
+    """Write a spec that extends a release by a predefined schema, with the source, regions and budget of the first spec."""
+    content = _ready(Path(path), schema, release_folder(releases, name), Path(folder))
+    made = Path(folder) / f"louver-{schema}.toml"
+    with replacing(made) as stream:
+        stream.write(written(content).encode())
+    return str(made)
+
+
+def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -> dict[str, Any]:
+    """A spec by a ready schema, to be read from a folder: the files beside the first spec keep their names there, elsewhere paths are whole."""
+
+    def placed(name: str) -> str:
+        return name if folder == path.parent else str((path.parent / name).resolve())
+
+    content = read_toml(path)
+    own, names = content["topdown"], read_design(path).spine.names
+    regions = own.get("geography")
+    source = {key: placed(value) if key == "file" else value for key, value in content["source"].items()}
+    queries = with_ready({"schema": schema}, schema).get("topdown", {}).get("queries", {})
+    return {
+        "schema": schema,
+        "source": source,
+        "topdown": {
+            **{key: own[key] for key in BUDGET if key in own},
+            "extends": str(release.resolve()),
+            **({"geography": {**regions, "leaves": placed(regions["leaves"])}} if regions else {}),
+            "shares": {"levels": _equal(names), "queries": _equal(tuple(queries))},
+        },
+    }
+
+
+def _equal(names: tuple[str, ...]) -> dict[str, str]:
+    return {name: f"1/{len(names)}" for name in names}
+
+
+def extension_described(path: str, changes: Changes, ledger: str | None, run: Run) -> dict[str, Any]:
+    """What an extension adds to a release, which is verified first; the records are not opened."""
+    extension = read_extension(moved_spec(path, changes), run=run)
+    check_extendable(extension, run)
+    design, first = extension.design, extension.first
+    return {
+        **budget_of(design),
+        "first": first.path.name,
+        "first_loss": {key: str(first.manifest.privacy[key]) for key in ("measure", "amount", "neighbours")},
+        "people": int(first.leaves.count.sum()),
+        "attributes": _attributes(extension),
+        "cells": [first.n_cells, design.n_cells],
+        "bounds": [statement.name for statement in design.statements],
+        "rules": [rule.name for rule in extension.rules],
+        "has_households": extension.household is not None,
+        "refused": None if ledger is None else _refused(extension, Path(ledger)),
+    }
+
+
+def _attributes(extension: Extension) -> list[dict[str, Any]]:
+    """Every attribute: how many labels it has, and what it was in the first release, if anything."""
+    refinement, first = extension.refinement, extension.first
+    before = {new: old for old, new in refinement.source.items()}
+    return [
+        {
+            "name": one.name,
+            "labels": len(one.labels),
+            "before": before.get(one.name),
+            "labels_before": len(first.attributes[before[one.name]]) if one.name in before else 0,
+        }
+        for one in extension.design.attributes
+    ]
+
+
+def _refused(extension: Extension, ledger: Path) -> str | None:
+    """Why a ledger cannot pay for the extension, if it cannot."""
+    try:
+        check_payer(extension, Ledger(ledger))
+    except LouverError as error:
+        return str(error)
+    return None
+
+
+def extension_loss(path: str, changes: Changes, run: Run) -> dict[str, str]:
+    """The privacy loss of an extension; the release that it extends is not opened."""
+    return loss_for_page(
+        make_plan(_without_bounds(read_design(moved_spec(path, changes), None, ExtendOptions, run))).loss
+    )
+
+
+def _without_bounds(design: Design) -> Design:
+    """As `read_extension` plans it: bounds are enforced afterwards and cost nothing."""
+    return replace(design, statements=())
+
+
+def is_extension_paid(path: str, changes: Changes, ledger: str, out: str, run: Run) -> bool:
+    """Whether an interrupted run of exactly this extension on these data has been paid for; the records are hashed, not read."""
+    book, extension = Ledger(Path(ledger)), read_extension(moved_spec(path, changes), run=run)
+    if is_sealed_in(Path(out), book, extension.design, run):
+        return True
+    return book.is_pending(extension.plan.request())
+
+
+def extended(path: str, changes: Changes, ledger: str, out: str, run: Run) -> dict[str, Any]:
+    """Measure, pay, estimate and publish the extension; the records are those that the spec names."""
+    return paid_release(extend, path, changes, ledger, out, run)

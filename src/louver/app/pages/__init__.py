@@ -20,12 +20,12 @@ class Page:
     Attributes
     ----------
     name : str
-        Of its module, and what stands behind # in the address.
+        Name of its module, and the part after # in the address.
     title, icon : str
     letter : str
-        `g` and this go there.
+        Pressing `g` and then this letter opens the page.
     is_below : bool
-        Below the line: what was done before.
+        Whether it is below the line, among past work.
     is_inside : bool
         Whether it shows confidential counts; otherwise only what was published.
     """

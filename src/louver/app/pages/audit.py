@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from louver._words import counted as count_of
-from louver.app.columns import Columns
+from louver.app.columns import ColumnChoices
 from louver.app.copying import Texts, WithFiles
-from louver.app.jobs.audits import audited_together, published_together
-from louver.app.jobs.tables import counted
+from louver.app.jobs.tables import audited_together, counted, published_together
 from louver.app.look import (
     RunBar,
     button,
@@ -33,15 +32,15 @@ from louver.app.look import (
 from louver.app.look import field as text_field
 from louver.app.pages.tables_state import Tables
 from louver.app.publishing import Publishing, count_choice, people_choices
-from louver.app.session import Opened, Session
+from louver.app.session import JobAnswer, Opened, Session
 from louver.app.spec_files import written
 from louver.app.words import capital
-from louver.audit.options import AuditOptions, TableOptions
-from louver.bounds.publication import as_piece
+from louver.audit.options import AuditOptions, AuditTableOptions
+from louver.bounds.answer import as_piece
 from louver.errors import InputError, LouverError
 from louver.schema.validate import validated
 
-__all__ = ["Audits", "Draft", "advised", "build", "piece_of", "repeated", "told_piece"]
+__all__ = ["Audits", "Draft", "advised", "build", "piece_of", "piece_text", "repeated"]
 
 KINDS = {"counts": "Counts", "shares": "Row percentages"}
 PLACES = {"counts": {"by": "in the table"}, "shares": {"rows": "rows", "cols": "columns"}}
@@ -56,13 +55,12 @@ MANY_ATTRIBUTES = 15
 """More can be searched."""
 SPEC = "louver-explore.toml"
 REGISTERED = ("registry", "person", "new_population")
-"""Options that speak of a register."""
-Told = Mapping[str, Any]
+"""Options that concern a register."""
 
 
 @dataclass
 class Draft:
-    """A table while it is described; `places` says where an attribute stands and at which level: "rows", or "rows:1"."""
+    """A table while it is being described; `places` says where an attribute stands and at which level: "rows", or "rows:1"."""
 
     name: str
     kind: str = "counts"
@@ -89,20 +87,20 @@ class Audits:
     count_people: bool = False
     seconds: str = "60"
     name: str = ""
-    result: Told | None = None
+    result: JobAnswer | None = None
 
     @property
     def has_work(self) -> bool:
-        """Whether tables were described."""
+        """Whether any tables have been described."""
         return bool(self.pieces)
 
     def options(self, registry: str, person: str = "", units: Sequence[str] = ()) -> dict[str, Any]:
-        """What is asked of the verb, checked by its own model; `units` are columns with the role of a household or unit.
+        """The options for the verb, validated by its own model; `units` are columns with the role of a household or unit.
 
         Raises
         ------
         InputError
-            If a limit is no number, or there is no table.
+            If a limit is not a number, or there is no table.
         """
         if not self.pieces:
             raise InputError("add a table first.")
@@ -122,8 +120,8 @@ class Audits:
         validated(AuditOptions, asked).check()
         return asked
 
-    def hide_more(self, plans: Sequence[Told]) -> None:
-        """Hide the cells that the verb proposes, table by table; what was audited is out of date then."""
+    def hide_more(self, plans: Sequence[JobAnswer]) -> None:
+        """Hide the cells that the verb proposes, table by table; this makes the last audit out of date."""
         proposed = {plan["table"]: plan["cells"] for plan in plans}
         self.pieces = [
             piece | {"hide": [*piece.get("hide", ()), *proposed[piece["name"]]]}
@@ -142,7 +140,7 @@ def _number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
     raise InputError(f"{what} must be a number.")
 
 
-def piece_of(draft: Draft, columns: Columns) -> dict[str, Any]:
+def piece_of(draft: Draft, columns: ColumnChoices) -> dict[str, Any]:
     """A described table as the verb takes it.
 
     Raises
@@ -168,11 +166,11 @@ def piece_of(draft: Draft, columns: Columns) -> dict[str, Any]:
     else:
         piece["counts"] = draft.counts
         piece |= {"decimals": _number(draft.decimals, "the decimals", int)} if draft.decimals else {}
-    validated(TableOptions, piece, draft.name or "the table")
+    validated(AuditTableOptions, piece, draft.name or "the table")
     return piece
 
 
-def _merged(columns: Columns, name: str, level: int) -> dict[str, list[str]]:
+def _merged(columns: ColumnChoices, name: str, level: int) -> dict[str, list[str]]:
     """The groups of a level of a hierarchy that was made on the page Data."""
     groups: dict[str, list[str]] = {}
     for label, group in columns.trees[name].at(level).items():
@@ -180,12 +178,12 @@ def _merged(columns: Columns, name: str, level: int) -> dict[str, list[str]]:
     return {new: old for new, old in groups.items() if old != [new]}
 
 
-def told_piece(piece: Told) -> str:
+def piece_text(piece: JobAnswer) -> str:
     """A table in words."""
     if "rows" in piece:
-        told = f"percentages of {', '.join(piece['cols'])} by {', '.join(piece['rows'])}"
+        content = f"percentages of {', '.join(piece['cols'])} by {', '.join(piece['rows'])}"
     else:
-        told = f"counts by {', '.join(piece.get('by', ())) or 'nothing'}"
+        content = f"counts by {', '.join(piece.get('by', ())) or 'nothing'}"
     more = [
         *(f"only some {name}" for name in piece.get("where", ())),
         *(f"{name} merged" for name in piece.get("recode", ())),
@@ -194,7 +192,7 @@ def told_piece(piece: Told) -> str:
         *([f"rounded to {piece['base']}"] if "base" in piece else []),
         *([f"{piece['decimals']} decimals"] if "decimals" in piece else []),
     ]
-    return "; ".join([told, *more])
+    return "; ".join([content, *more])
 
 
 async def build(session: Session) -> None:
@@ -204,17 +202,17 @@ async def build(session: Session) -> None:
         with empty("There are no people yet", "Open a file with categories first."):
             button("Open a file", lambda: session.show("start"), kind="pri")
         return
-    await _Page(session).start()
+    await _AuditPage(session).start()
 
 
-class _Page:
-    """The tables, the limits, and what they give away."""
+class _AuditPage:
+    """The tables, the limits, and what they disclose."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
         self._session, self._opened = session, session.opened
         self._state, self._tables = session.state(Audits), session.state(Tables)
-        self._columns = session.state(Columns)
+        self._columns = session.state(ColumnChoices)
 
     async def start(self) -> None:
         with head("Audit", "what several tables give away together"):
@@ -231,10 +229,10 @@ class _Page:
                 self._list = tag("div")
                 self._limits = tag("div")
             with tag("div", "stack"):
-                self._told = tag("div", aria_live="polite")
+                self._message = tag("div", aria_live="polite")
                 self._bar = RunBar(self._session, "long")
                 self._found = tag("div", "stack")
-        self._bar.dim(self._told, self._found)
+        self._bar.dim(self._message, self._found)
         self._draw_list()
         self._draw_limits()
         self._draw_result()
@@ -253,7 +251,7 @@ class _Page:
                 with tag("div", "row between known"):
                     with tag("span", "s"):
                         tag("b", "b", f"{piece['name']}: ")
-                        tag("span", text=told_piece(piece))
+                        tag("span", text=piece_text(piece))
                     button(
                         "",
                         partial(self._remove, number),
@@ -285,7 +283,7 @@ class _Page:
         self._draw_result()
 
     def _open_tries(self) -> None:
-        """Take arrangements of the page Tables over."""
+        """Take over arrangements from the page Tables."""
         with drawer("Take from Tables", is_slim=True):
             tag("p", "s sub", "Each becomes a table of percentages with the number of people.")
             for one in self._tables.tries:
@@ -340,7 +338,7 @@ class _Page:
     def _set(self, name: str, value: Any) -> None:
         setattr(self._state, name, value.strip() if isinstance(value, str) else value)
 
-    # What came of it.
+    # The result.
 
     def _options(self) -> dict[str, Any]:
         units = self._columns.named("unit")
@@ -364,10 +362,10 @@ class _Page:
 
     def _draw_result(self) -> None:
         found = self._state.result
-        self._told.clear()
+        self._message.clear()
         self._found.clear()
         if found is None:
-            with self._told:
+            with self._message:
                 verdict(
                     "plain",
                     "Nothing was audited yet.",
@@ -376,7 +374,7 @@ class _Page:
                 )
             return
         judged = found["verdict"]
-        with self._told:
+        with self._message:
             verdict_of(judged, note=capital(found["remark"] or ""), is_status=False)
         with self._found:
             if found["earlier"]:
@@ -386,8 +384,8 @@ class _Page:
                 self._draw_cells(found)
             self._advise(found)
 
-    def _advise(self, found: Told) -> None:
-        """What the verb would change; cells that it would hide can be hidden at once."""
+    def _advise(self, found: JobAnswer) -> None:
+        """The changes that the verb suggests; cells that it would hide can be hidden at once."""
         lines = advised(found, len(self._state.pieces))
         plans = [plan for plan in found["hide"] if plan["safe"] and plan["cells"]]
         if not lines:
@@ -399,12 +397,12 @@ class _Page:
             if plans:
                 button("Hide these cells and audit again", partial(self._hide, plans), kind="start")
 
-    async def _hide(self, plans: Sequence[Told]) -> None:
+    async def _hide(self, plans: Sequence[JobAnswer]) -> None:
         self._state.hide_more(plans)
         self._changed()
         await self._run()
 
-    def _draw_cells(self, found: Told) -> None:
+    def _draw_cells(self, found: JobAnswer) -> None:
         with card("scroll"), table({"Who": "", "Count": "r", "Why": ""}):
             for cell in found["cells"]:
                 with tag("tr"):
@@ -436,7 +434,7 @@ class _Page:
         return published_together, self._opened.path, self._opened.source, options, out
 
 
-def repeated(options: Told, opened: Opened) -> WithFiles:
+def repeated(options: JobAnswer, opened: Opened) -> WithFiles:
     """The audit as a spec, and a command that reads it."""
     named = "uri" if "://" in opened.path else "file"
     source = opened.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
@@ -444,8 +442,8 @@ def repeated(options: Told, opened: Opened) -> WithFiles:
     return WithFiles(Texts(("louver", "audit", SPEC), f"print(lv.audit(spec={SPEC!r}))"), {SPEC: text})
 
 
-def advised(found: Told, n_tables: int) -> list[str]:
-    """What the verb would change, in words. That nothing is given away where nothing is published is no advice."""
+def advised(found: JobAnswer, n_tables: int) -> list[str]:
+    """The changes that the verb suggests, in words. "Nothing is disclosed if nothing is published" is not useful advice."""
     lines = [f"Safe {found['advised']}."] if found["advised"] and found["n_out"] < n_tables else []
     for plan in found["hide"]:
         if not plan["safe"]:
@@ -464,7 +462,7 @@ class DraftPanel:
         self,
         draft: Draft,
         tables: Tables,
-        columns: Columns,
+        columns: ColumnChoices,
         add: Callable[[dict[str, Any]], None],
         next_name: Callable[[], str],
     ) -> None:

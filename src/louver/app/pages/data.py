@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from louver.app.columns import ROLES, Columns
+from louver.app.columns import ROLES, ColumnChoices
 from louver.app.copying import Call
 from louver.app.jobs.data import profiled
 from louver.app.look import (
@@ -22,10 +22,7 @@ from louver.app.look import (
     verdict,
     verdict_of,
 )
-from louver.app.pages.data_column import ColumnPanel
-from louver.app.pages.data_reading import ReadingPanel
-from louver.app.pages.data_rows import RowsPanel
-from louver.app.pages.data_tree import TreePanel
+from louver.app.pages.data_panels import ColumnPanel, ReadingPanel, RowsPanel, TreePanel
 from louver.app.projects import go_on
 from louver.app.session import SAMPLES, UPLOADED, Session
 from louver.profile.options import ProfileOptions
@@ -43,7 +40,7 @@ HEADS = (
     ("Role", ""),
 )
 MANY_COLUMNS = 15
-"""More can be searched."""
+"""With more than this many, a search field is shown."""
 BAR_WIDTH, BAR_HEIGHT = 120, 22
 AXES = ("integer", "number", "date")
 """Kinds whose bars are classes of numbers: "20 to 30"."""
@@ -57,7 +54,7 @@ async def build(session: Session) -> None:
         with empty("Open a file, or try a sample", "It stays on this machine: nothing is sent anywhere."):
             ways_to_open(session)
         return
-    page = _Page(session)
+    page = _DataPage(session)
     page.draw()
     await page.start()
 
@@ -81,13 +78,13 @@ def _take_sample(session: Session, name: str) -> None:
     session.show("data")
 
 
-class _Page:
+class _DataPage:
     """The elements of the page, and what happens to them."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
         self.session, self.opened = session, session.opened
-        self.columns = session.state(Columns)
+        self.columns = session.state(ColumnChoices)
 
     def draw(self) -> None:
         """The page before its numbers."""
@@ -101,13 +98,13 @@ class _Page:
                 icon("right", "mini")
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
-                self.told = Tag("div")
+                self.message = Tag("div")
                 self.bar = RunBar(self.session, "quick")
                 self.table = Tag("section", "card scroll attr gone")
             self.side = Tag("aside", "card side gone")
 
     async def start(self) -> None:
-        """Profile the file, unless it has been."""
+        """Profile the file unless this has been done."""
         if self.columns.profile is None:
             found = await self.bar.do(profiled, self.opened.path, self.opened.source, key="profile")
             if found is None:
@@ -167,7 +164,7 @@ class _Page:
         self._paint_verdict()
 
     def count_by(self, name: str | None) -> None:
-        """Take a column for counts of people: other numbers follow, on every page."""
+        """Use a column as counts of people: numbers change accordingly on every page."""
         self.session.count_by(name)
         self.session.show("data")
 
@@ -192,10 +189,10 @@ class _Page:
 
     def _paint_verdict(self) -> None:
         assert self.columns.profile is not None
-        self.told.clear()
+        self.message.clear()
         waiting = self.columns.named("")
         weight = self.opened.source.weight
-        with self.told:
+        with self.message:
             if weight is not None:
                 with verdict(
                     "plain",
@@ -279,7 +276,7 @@ class _Page:
 
 
 def _bars(column: dict[str, Any]) -> None:
-    """At most twelve bars with their axes: where they begin and end, and the records of the highest. The drawing is numbers only."""
+    """At most twelve bars with their axes: where they begin and end, and the record count of the highest. Only numbers are drawn."""
     distribution = column["distribution"]
     if distribution is None or not distribution["counts"]:
         return
@@ -295,7 +292,7 @@ def _bars(column: dict[str, Any]) -> None:
 
 
 def _ends(labels: list[str], kind: str) -> tuple[str, str]:
-    """What stands below the first and the last bar: the smallest and the largest number, or labels."""
+    """The text below the first and the last bar: the smallest and the largest number, or labels."""
     first, last = str(labels[0]), str(labels[-1])
     if kind in AXES:
         return first.partition(" to ")[0], last.rpartition(" to ")[2]

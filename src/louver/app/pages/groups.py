@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from louver.app.columns import Columns
+from louver.app.columns import ColumnChoices
+from louver.app.controls import ask_to_replace, share_sliders, shares_of
 from louver.app.copying import DRAWN_ANEW, Call
-from louver.app.dialogs import ask_to_replace
-from louver.app.jobs.groups import column_names, forecast, is_paid, release
+from louver.app.jobs.groups import column_names, forecast, is_paid, release, sizes_of
 from louver.app.look import (
     RunBar,
     button,
@@ -25,9 +24,7 @@ from louver.app.look import (
     table,
     tag,
 )
-from louver.app.pages.groups_sizes import SizesPanel
-from louver.app.session import Opened, Receiver, Session
-from louver.app.shares import share_sliders, shares_of
+from louver.app.session import JobAnswer, Opened, Receiver, Session
 from louver.app.spending import Strip, amount_slider, loss_of, tell_in_words
 from louver.app.words import RELATIONS
 from louver.data.samples import sample_path
@@ -35,12 +32,10 @@ from louver.groups import GroupsOptions
 from louver.privacy.budget import Loss
 from louver.schema.source import SourceOptions
 
-__all__ = ["Asked", "build", "repeated"]
-
-Told = Mapping[str, Any]
+__all__ = ["GroupsChoices", "SizesPanel", "build", "repeated"]
 
 
-class Asked:
+class GroupsChoices:
     """What a tab chose."""
 
     def __init__(self) -> None:
@@ -57,7 +52,7 @@ class Asked:
         self.neighbours = "add-remove-record"
         self.loss: Loss | None = None
         self.name = ""
-        self.result: Told | None = None
+        self.result: JobAnswer | None = None
 
     @property
     def levels(self) -> list[str]:
@@ -71,7 +66,7 @@ class Asked:
         return {level: Fraction(self.shares.get(level, mean)) for level in self.levels}
 
     def options(self) -> dict[str, Any]:
-        """What is asked of the verb; checked by its own model."""
+        """The options for the verb, checked by its own model."""
         shares: Any = self.sharing
         if self.sharing == "own":
             shares = list(shares_of(self.parts()).values())
@@ -88,15 +83,15 @@ class Asked:
 
 async def build(session: Session) -> None:
     """Draw the page."""
-    await _Page(session).start()
+    await _GroupsPage(session).start()
 
 
-class _Page:
-    """The form, its forecast, and what came of it."""
+class _GroupsPage:
+    """The form, its forecast and the outcome."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._asked = session.state(Asked)
+        self._asked = session.state(GroupsChoices)
 
     async def start(self) -> None:
         with head("Group sizes", "how many units of each size, by region, with noise"):
@@ -178,9 +173,9 @@ class _Page:
         self._draw_budget()
 
     def _draw_unit(self) -> None:
-        """The column of units: to choose from where the page Data has listed the columns, otherwise to type."""
+        """The column of units: chosen from a list if the Data page has listed the columns, otherwise typed in."""
         label = "Column that says which unit a person is in"
-        columns = self._session.state(Columns)
+        columns = self._session.state(ColumnChoices)
         if columns.profile is None:
             field(label, self._asked.unit, self._set_unit)
             return
@@ -220,7 +215,7 @@ class _Page:
         columns = await self._bar.do(column_names, path, key="columns")
         if columns is not None and not self._bar.is_gone:
             self._session.open_sample("ges2013")
-            asked = self._session.state(Asked)
+            asked = self._session.state(GroupsChoices)
             asked.unit, asked.expect = "CASENUM", 35_000
             asked.domain, asked.domain_copied = path, path
             asked.domain_name = "Regions of the sample of crashes"
@@ -280,7 +275,7 @@ class _Page:
             self._draw_forecast(found)
             await self._strip.update()
 
-    def _draw_forecast(self, found: Told) -> None:
+    def _draw_forecast(self, found: JobAnswer) -> None:
         expect = self._asked.expect
         self._forecast.clear()
         with self._forecast:
@@ -332,7 +327,7 @@ class _Page:
         return None if isinstance(job, str) else (is_paid, *job[1:])
 
 
-def repeated(asked: Asked, opened: Opened | None, ledger: Path | None) -> Call | None:
+def repeated(asked: GroupsChoices, opened: Opened | None, ledger: Path | None) -> Call | None:
     """What was chosen, as a call of the verb."""
     if asked.domain is None or opened is None or not asked.unit:
         return None
@@ -348,3 +343,48 @@ def repeated(asked: Asked, opened: Opened | None, ledger: Path | None) -> Call |
         more=more,
         note=DRAWN_ANEW,
     )
+
+
+TOTAL = ""
+
+
+class SizesPanel:
+    """The sizes of one region at a time, as published."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._name = session, ""
+        self._bar = RunBar(session, "quick")
+        self._place = tag("div")
+
+    async def show(self, name: str | None) -> None:
+        """Show the release of this name from the total down, or nothing."""
+        self._name = name or ""
+        if not name:
+            self._place.clear()
+            return
+        await self._go(TOTAL)
+
+    async def _go(self, region: str) -> None:
+        name = self._name
+        found = await self._bar.do(sizes_of, str(self._session.setup.releases), name, region, key="sizes")
+        if found is not None and name == self._name and not self._bar.is_gone:
+            self._draw(found, region)
+
+    def _draw(self, found: JobAnswer, region: str) -> None:
+        most = max((units for _, units in found["sizes"]), default=0) or 1
+        self._place.clear()
+        with self._place, card():
+            with tag("div", "pad row between wrap"):
+                tag("h2", text="Released: how many units have each size")
+                choices = {TOTAL: "all regions"} | {one: one for one in found["regions"]}
+                select(choices, region, self._go, "Region of the sizes")
+            with tag("div", "scroll sizes"), table({"Size": "r", "Units": "r", "": ""}):
+                for size, units in found["sizes"]:
+                    last = size == found["largest"]
+                    with tag("tr"):
+                        tag("td", "r", f"{size:,} or more" if last else f"{size:,}")
+                        tag("td", "r b", f"{units:,}")
+                        with tag("td"), tag("div", "lane"):
+                            tag("i").style(f"width:{100 * units / most:.1f}%")
+            if found["left"]:
+                tag("p", "pad s sub", f"{found['left']:,} more regions are in the files of the release.")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from louver.app.charts import steps
+from louver.app.controls import Confirm
 from louver.app.copying import show_ledger
-from louver.app.dialogs import Confirm
-from louver.app.jobs.books import given_up, granted, ledger_read
-from louver.app.jobs.ledgers import admitted
+from louver.app.jobs.ledgers import admitted, given_up, granted, ledger_made, ledger_read, ledgers_there
 from louver.app.look import (
     RunBar,
     Tag,
@@ -20,19 +20,22 @@ from louver.app.look import (
     card,
     check,
     copy_button,
+    field,
     head,
     icon,
     number_tile,
     pill,
+    select,
     table,
     tag,
     verdict,
 )
-from louver.app.pages.ledger_new import NewLedger
-from louver.app.session import Session
+from louver.app.session import JobAnswer, Session
 from louver.app.words import RELATIONS, amount_text
+from louver.errors import InputError
+from louver.privacy.ledger import SUFFIX, ledger_beside
 
-__all__ = ["build"]
+__all__ = ["NewLedger", "build", "place_of"]
 
 KINDS = {
     "init": "Opened",
@@ -52,7 +55,6 @@ VERBS = {
     "topdown": "TopDown",
 }
 STATES = {"sealed": ("ok", "ok"), "pending": ("care", "clock"), "abandoned": ("care", "warning")}
-Told = Mapping[str, Any]
 Do = Callable[..., Awaitable[None]]
 
 
@@ -68,14 +70,14 @@ async def build(session: Session) -> None:
     body = tag("div", "stack")
 
     async def do(job: Callable[..., Any], *args: Any) -> None:
-        told = await bar.do(
+        content = await bar.do(
             job, str(ledger), releases, *args, key=job.__name__
-        )  # reading makes no grant late
-        if told is not None:
+        )  # merely reading the ledger delays no grant
+        if content is not None:
             if not bar.is_gone:
                 body.clear()
                 with body:
-                    _show(told, do, is_spending=session.is_spending)
+                    _show(content, do, is_spending=session.is_spending)
             if session.refresh_ledger is not None:
                 await session.refresh_ledger()
 
@@ -101,7 +103,7 @@ def _grant_button(do: Do) -> None:
 
 
 def _admit_button(session: Session, do: Do) -> None:
-    """The open data, where somebody says that they are about the same people."""
+    """Button that admits the open data once somebody confirms that they are about the same people."""
     opened = session.opened
     if opened is None or opened.is_sample:
         return
@@ -123,15 +125,15 @@ def _admit_button(session: Session, do: Do) -> None:
     dialog.opens(button("Admit the open data…"))
 
 
-def _show(told: Told, do: Do, *, is_spending: bool) -> None:
-    check, left = told["check"], amount_text(told["remaining"])
+def _show(content: JobAnswer, do: Do, *, is_spending: bool) -> None:
+    check, left = content["check"], amount_text(content["remaining"])
     if check["sound"]:
-        bold = f"{left} of {amount_text(told['granted'])} can still be spent."
+        bold = f"{left} of {amount_text(content['granted'])} can still be spent."
         made = verdict(
             "ok",
             bold,
             "Nothing in the past was edited or rolled back (checked when this page was opened).",
-            f"It counts {told['measure']} for neighbours that differ by {RELATIONS.get(told['neighbours'], told['neighbours'])}.",
+            f"It counts {content['measure']} for neighbours that differ by {RELATIONS.get(content['neighbours'], content['neighbours'])}.",
         )
     else:
         bold = "This ledger does not agree with itself or with the releases."
@@ -140,29 +142,31 @@ def _show(told: Told, do: Do, *, is_spending: bool) -> None:
         button("Check again", partial(do, ledger_read))
     with tag("div", "across ledger"):
         with card("pad"):
-            tag("h2", text=f"{told['measure'].capitalize()} left")
-            steps(_balance(told["history"]), held=float(Fraction(told["held"])))
+            tag("h2", text=f"{content['measure'].capitalize()} left")
+            steps(_balance(content["history"]), held=float(Fraction(content["held"])))
         with tag("div", "stack"):
             number_tile(left, "left to spend")
-            number_tile(amount_text(Fraction(told["spent"]) - Fraction(told["held"])), "spent, for good")
-            number_tile(amount_text(told["held"]), "held")
+            number_tile(
+                amount_text(Fraction(content["spent"]) - Fraction(content["held"])), "spent, for good"
+            )
+            number_tile(amount_text(content["held"]), "held")
         with tag("div", "stack"):
-            for entry in told["pending"]:
+            for entry in content["pending"]:
                 _held(entry, None if is_spending else do)
-            if not told["pending"]:
+            if not content["pending"]:
                 with card("pad"):
                     tag("h2", text="Nothing is held")
                     tag("p", "s sub", "Every debit came to its end.")
-    _entries(told)
+    _entries(content)
 
 
 def _problems(problems: Sequence[str]) -> str:
-    told = ". ".join(one[:1].upper() + one[1:] for one in problems[:2])
-    return f"{told}." + (f" {len(problems) - 2} more like these." if len(problems) > 2 else "")
+    content = ". ".join(one[:1].upper() + one[1:] for one in problems[:2])
+    return f"{content}." + (f" {len(problems) - 2} more like these." if len(problems) > 2 else "")
 
 
-def _held(entry: Told, do: Do | None) -> None:
-    """A debit that is not sealed; while this tab measures it may be that one, and nobody gives it up."""
+def _held(entry: JobAnswer, do: Do | None) -> None:
+    """A debit that is not sealed; while this tab is measuring, it may be this tab's own and cannot be given up."""
     number = entry["entry"]
     with card("pad held"):
         with tag("div", "row"):
@@ -194,7 +198,7 @@ def _held(entry: Told, do: Do | None) -> None:
         dialog.opens(button(f"Give up {amount_text(entry['amount'])}…", kind="stop mini"))
 
 
-def _balance(history: Sequence[Told]) -> list[tuple[float, float, int]]:
+def _balance(history: Sequence[JobAnswer]) -> list[tuple[float, float, int]]:
     """Time, what was left after it, and the entry: grants add, debits take."""
     left, points = Fraction(0), []
     for event in history:
@@ -206,26 +210,26 @@ def _balance(history: Sequence[Told]) -> list[tuple[float, float, int]]:
     return points
 
 
-def _entries(told: Told) -> None:
+def _entries(content: JobAnswer) -> None:
     shown = [
         one
-        for one in told["history"]
+        for one in content["history"]
         if one["kind"] not in ("seal", "abandon", "handed over") and (one["kind"] != "people" or one["what"])
     ]
     columns = {"#": "r", "When": "", "What": "", "For what, or what was published exactly": ""}
-    columns |= {told["measure"].capitalize(): "r", "Release": "", "State": ""}
+    columns |= {content["measure"].capitalize(): "r", "Release": "", "State": ""}
     with card(), table(columns):
         for event in reversed(shown):
             _entry(event)
 
 
 def _release_name(folder: str) -> str:
-    """What a release is called; measurements are sealed in a hidden folder beside it."""
+    """What a release is called; measurements are sealed in a hidden folder next to it."""
     is_beside = folder.startswith(".") and folder.endswith(".topdown")
     return folder[1:].removesuffix(".topdown") if is_beside else folder
 
 
-def _entry(event: Told) -> None:
+def _entry(event: JobAnswer) -> None:
     with tag("tr"):
         tag("td", "r", str(event["entry"]))
         tag("td", "nowrap", event["at"][:16].replace("T", " "))
@@ -240,3 +244,138 @@ def _entry(event: Told) -> None:
                 pill("held" if event["state"] == "pending" else event["state"], kind, mark)
             elif event["kind"] in ("disclosure", "refusal"):
                 pill("logged")
+
+
+MEASURES = {"epsilon": "epsilon, for Laplace noise", "rho": "rho, for Gaussian noise"}
+
+
+def place_of(session: Session, name: str) -> Path:
+    """Where a new ledger is kept: next to the file that the explorer was started with, otherwise in the folder of releases.
+
+    Raises
+    ------
+    InputError
+        If the name is not a plain file name.
+    """
+    opened, file = session.opened, session.setup.file
+    if opened is not None and opened.path == file and "://" not in opened.path:
+        return ledger_beside(Path(opened.path))
+    plain = name.removesuffix(SUFFIX)
+    if not plain or not plain.isprintable() or plain.startswith((".", "-")) or set(plain) & set("/\\:"):
+        raise InputError("the ledger needs a plain name, such as people.")
+    return session.setup.releases / f"{plain}{SUFFIX}"
+
+
+class NewLedger:
+    """A form that makes a ledger, and a list of the existing ones."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._typed = {"name": self._stem(), "amount": "1", "population": ""}
+        self._chosen = {"measure": "epsilon", "neighbours": "add-remove-record"}
+        self._is_new_population = False
+
+    async def start(self) -> None:
+        """Draw the form, then what is found."""
+        verdict(
+            "plain",
+            "No ledger: nothing can be spent.",
+            "A ledger says how much noise budget there is for these people, and remembers what was spent. Make one ledger for one "
+            "population, and keep it.",
+            is_status=False,
+        )
+        self._bar = RunBar(self._session, "quick")
+        with tag("div", "across halves"):
+            with card("pad roomy"):
+                tag("h2", text="Make a ledger")
+                self._draw()
+            self._there = card("pad roomy")
+        with self._there:
+            tag("h2", text="Ledgers that are there")
+        await self._list()
+
+    def _stem(self) -> str:
+        opened = self._session.opened
+        return "people" if opened is None else opened.name.partition(".")[0] or "people"
+
+    def _draw(self) -> None:
+        opened = self._session.opened
+        is_beside = (
+            opened is not None and opened.path == self._session.setup.file and "://" not in opened.path
+        )
+        if is_beside and opened is not None:
+            tag("p", "s sub", f"It is kept beside the data, as {ledger_beside(Path(opened.path)).name}.")
+        else:
+            field("Name", self._typed["name"], partial(self._type, "name"))
+            tag("p", "s sub", f"It is kept in the folder {self._session.setup.releases.name}.")
+        for name, label, choices in (
+            ("measure", "Counts", MEASURES),
+            ("neighbours", "Protects", RELATIONS),
+        ):
+            with tag("label", "field"):
+                tag("span", "s sub", f"{label}; fixed for good")
+                select(choices, self._chosen[name], partial(self._choose, name), label)
+        field("Amount granted now", self._typed["amount"], partial(self._type, "amount"), inputmode="decimal")
+        field(
+            "Population, where several files are about the same people (optional)",
+            "",
+            partial(self._type, "population"),
+        )
+        if is_beside:
+            check(
+                "These are other people than those of the ledgers that are there",
+                self._is_new_population,
+                self._say_new,
+            )
+        button("Make the ledger", self._make, kind="pri", data_run="")
+
+    def _type(self, name: str, value: str) -> None:
+        self._typed[name] = value.strip()
+
+    def _say_new(self, is_new: bool) -> None:
+        self._is_new_population = is_new
+
+    def _choose(self, name: str, value: str) -> None:
+        self._chosen[name] = value
+
+    async def _make(self) -> None:
+        try:
+            path = place_of(self._session, self._typed["name"])
+        except InputError as error:
+            self._bar.tell(str(error))
+            return
+        asked = (self._chosen["measure"], self._typed["amount"], self._chosen["neighbours"])
+        found = await self._bar.do(
+            ledger_made,
+            str(path),
+            *asked,
+            self._typed["population"] or None,
+            self._is_new_population,
+            key="make",
+        )
+        if found is not None:
+            await self._take(str(path))
+
+    async def _list(self) -> None:
+        opened = self._session.opened
+        data = None if opened is None or opened.path != self._session.setup.file else opened.path
+        found = await self._bar.do(ledgers_there, str(self._session.setup.releases), data, key="there")
+        if found is None or self._bar.is_gone:
+            return
+        with self._there:
+            if not found:
+                tag("p", "s sub", "None beside the data, and none among the releases.")
+                return
+            with table({"Ledger": "", "Left": "r", "": ""}):
+                for one in found:
+                    with tag("tr"):
+                        tag("td", "", one["name"])
+                        tag("td", "r", f"{one['measure']} {amount_text(one['left'])}")
+                        with tag("td"):
+                            button("Use it", partial(self._take, one["path"]), kind="mini")
+
+    async def _take(self, path: str) -> None:
+        self._session.setup.ledger = Path(path)
+        if self._session.refresh_ledger is not None:
+            await self._session.refresh_ledger()
+        self._session.show("ledger")

@@ -1,4 +1,4 @@
-"""Microdata: one line per person, nobody alone with their values; what each choice costs while choosing."""
+"""Microdata: one line per person, nobody unique in their values; shows what each choice costs as it is made."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from louver.anonymize.methods import METHODS
+from louver.anonymize.methods import CHOICES
 from louver.anonymize.options import WEAKER, AnonymizeOptions
-from louver.app.columns import Columns
+from louver.app.columns import ColumnChoices
+from louver.app.controls import SearchBar, ask_to_replace
 from louver.app.copying import BY_TIME, SAME, Call
-from louver.app.dialogs import ask_to_replace
 from louver.app.jobs.data import profiled
 from louver.app.jobs.microdata import anonymized, browsed, published, traced
 from louver.app.look import (
@@ -30,11 +30,18 @@ from louver.app.look import (
     verdict,
     verdict_of,
 )
-from louver.app.pages.microdata_more import More, MorePanel
-from louver.app.pages.microdata_result import ClassesPanel, curve, distributions, losses, numbers, tried
+from louver.app.pages.microdata_panels import (
+    ClassesPanel,
+    More,
+    MorePanel,
+    curve,
+    distributions,
+    losses,
+    numbers,
+    tried,
+)
 from louver.app.publishing import Publishing, people_choices
-from louver.app.searching import SearchBar
-from louver.app.session import Session
+from louver.app.session import JobAnswer, Session
 from louver.app.words import share_text
 from louver.errors import LouverError
 
@@ -52,10 +59,9 @@ ABOUT = {
 CURVE = (2, 3, 5, 10, 20, 50)
 MANY_COLUMNS = 15
 """More can be searched."""
-Told = Mapping[str, Any]
 
 
-class Asked:
+class MicrodataChoices:
     """What a tab chose, and the last result."""
 
     def __init__(self) -> None:
@@ -69,7 +75,7 @@ class Asked:
         self.name = ""
         self.more = More()
         self.new_population = False
-        self.result: Told | None = None
+        self.result: JobAnswer | None = None
         self.curve: dict[int, float] = {}
         self.tried: list[dict[str, Any]] = []
 
@@ -80,22 +86,22 @@ class Asked:
 
     @property
     def has_rounds(self) -> bool:
-        """Whether the search can be told a number of rounds in place of a time."""
+        """Whether the search takes a number of rounds in place of a time."""
         return self.recoding == "global" or self.method == "auto"
 
     def effort(self) -> dict[str, Any]:
-        """How long to search, as the verb takes it."""
+        """How long to search, as options of the verb."""
         if self.seconds in TIMES:
             return {"seconds": float(self.seconds)}
         return {"steps": int(self.seconds[1:])} if self.has_rounds else {"seconds": 3.0}
 
     def choices(self) -> dict[str, Any]:
-        """What the form says now."""
+        """The current content of the form."""
         names = ("k", "l", "recoding", "method", "seconds", "suppress")
         return {name: getattr(self, name) for name in names} | {"weights": dict(self.weights)}
 
-    def take(self, asked: dict[str, Any], found: Told) -> None:
-        """Keep a result; a curve of other choices than these is none of its."""
+    def take(self, asked: dict[str, Any], found: JobAnswer) -> None:
+        """Keep a result; a curve for other choices than these does not belong to it."""
         if self.tried and {**asked, "k": 0} != {**self.tried[-1]["asked"], "k": 0}:
             self.curve = {}
         self.result = found
@@ -115,7 +121,7 @@ async def build(session: Session) -> None:
             sample.click(take) if question is None else question.opens(sample)
             button("Open a file", lambda: session.show("data"))
         return
-    await _Page(session).start()
+    await _MicrodataPage(session).start()
 
 
 def _take_sample(session: Session) -> None:
@@ -123,14 +129,14 @@ def _take_sample(session: Session) -> None:
     session.show("microdata")
 
 
-class _Page:
+class _MicrodataPage:
     """The choices, the result, and what can be done with it."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
         self._session, self._opened = session, session.opened
-        self._asked = session.state(Asked)
-        self._columns = session.state(Columns)
+        self._asked = session.state(MicrodataChoices)
+        self._columns = session.state(ColumnChoices)
 
     async def start(self) -> None:
         with head("Microdata", "one row per person, nobody alone with their values"):
@@ -154,10 +160,10 @@ class _Page:
                 with tag("div", "pad"):
                     button("Run", self._run, kind="pri fill", data_run="")
             with tag("div", "stack"):
-                self._told = tag("div")
-                self._long = SearchBar(self._session, "long", _told_loss)
+                self._message = tag("div")
+                self._long = SearchBar(self._session, "long", _loss_text)
                 self._result = tag("div", "stack")
-        self._long.dim(self._result, self._told)
+        self._long.dim(self._result, self._message)
         self._draw_form()
         self._draw_result()
         for key in ("anonymize", "curve"):
@@ -182,8 +188,8 @@ class _Page:
                     tag("p", "s sub", "Different sensitive values in a class (l)")
                     select(choices, str(asked.l or ""), self._set_l, "Different sensitive values in a class")
                 with tag("div", "row between"):
-                    told = "" if asked.more.is_empty() else "More is demanded."
-                    tag("span", "s sub", told)
+                    content = "" if asked.more.is_empty() else "More is demanded."
+                    tag("span", "s sub", content)
                     button("More protection…", self._open_more, kind="mini")
             with tag("div", "pad part"):
                 with tag("div", "row between"):
@@ -202,7 +208,7 @@ class _Page:
                 segments(RECODINGS, asked.recoding, partial(self._set, "recoding"), "Recoding")
                 tag("p", "s sub", ABOUT[asked.recoding])
             with tag("div", "pad part"):
-                names = {"auto": "auto"} if asked.recoding == "global" else {name: name for name in METHODS}
+                names = {"auto": "auto"} if asked.recoding == "global" else {name: name for name in CHOICES}
                 for label, choices, name in (
                     ("Method", names, "method"),
                     ("Time", TIMES | ROUNDS if asked.has_rounds else TIMES, "seconds"),
@@ -239,7 +245,7 @@ class _Page:
         self._draw_form()
 
     async def _open_more(self) -> None:
-        """Demands that most files do not need."""
+        """Requirements that most files do not need."""
         await MorePanel(self._session, self._asked.more, self._columns, self._draw_form).start()
 
     def _set_l(self, value: str) -> None:
@@ -251,56 +257,56 @@ class _Page:
             self._draw_form()
 
     def _options(self, files: Mapping[str, str], *, is_copied: bool = False) -> dict[str, Any]:
-        """What is asked of the verb; only what differs from its defaults. A copied call names files as people call them."""
+        """The options passed to the verb, only those that differ from its defaults. A copied call uses the user's file names."""
         asked, columns = self._asked, self._columns
         weights = {name: w for name, w in asked.weights.items() if w != 1 and name in columns.named("quasi")}
         units, samples = columns.named("unit"), columns.named("weight")
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             role: columns.named(role) for role in ("quasi", "identifying", "sensitive", "keep")
         }
-        told["identifying"] += [
+        content["identifying"] += [
             *units[1:],
             *samples[1:],
-        ]  # one of each can be counted by; the others are dropped
-        told |= {
+        ]  # only one of each can be used for counting; the others are dropped
+        content |= {
             "k": asked.k,
             **asked.effort(),
             "method": "auto" if asked.recoding == "global" else asked.method,
             "recoding": asked.recoding,
         }
-        told |= {
+        content |= {
             "suppress": float(asked.suppress),
             "weights": weights,
             "l": asked.l,
             "hierarchy": dict(files),
         }
-        told |= {
+        content |= {
             "csv": True,
             "unit": units[0] if units else None,
             "sampling_weight": samples[0] if samples else None,
         }
-        told |= columns.described([*columns.named("quasi"), *columns.named("sensitive")])
-        told |= asked.more.options(
+        content |= columns.described([*columns.named("quasi"), *columns.named("sensitive")])
+        content |= asked.more.options(
             has_l=asked.l is not None,
             kept=[*columns.named("sensitive"), *columns.named("keep")],
             releases=self._session.setup.releases,
             is_copied=is_copied,
         )
-        if told["method"] not in WEAKER:
-            told["registry"] = str(self._session.setup.registry)
-        return told
+        if content["method"] not in WEAKER:
+            content["registry"] = str(self._session.setup.registry)
+        return content
 
     def _people(self) -> dict[str, Any]:
-        """Who they are for the register, as the verb takes it."""
+        """How the register identifies the people, as options of the verb."""
         return {"person": self._columns.person or None, "new_population": self._asked.new_population}
 
     def _files(self) -> dict[str, str]:
-        """Column -> name of the file with its hierarchy; a name of ours, for columns may be called anything."""
+        """Column -> name of the file with its hierarchy; a generated name, because columns can have any name."""
         wanted = [name for name in self._columns.hierarchies() if name in self._columns.named("quasi")]
         return {name: f"hierarchy-{number}.csv" for number, name in enumerate(wanted, start=1)}
 
     def _written(self) -> dict[str, str]:
-        """Column -> path of the file with its hierarchy, as it is now; an earlier search may still read what it was."""
+        """Column -> path of the file with its hierarchy, in its current version; an earlier search may still read an older one."""
         texts, files = self._columns.hierarchies(), {}
         folder = Path(tempfile.mkdtemp(dir=self._session.folder))
         for name, file in self._files().items():
@@ -309,8 +315,8 @@ class _Page:
             files[name] = str(path)
         return files
 
-    def _told_options(self) -> dict[str, Any] | None:
-        """What is asked of the verb; None where something is missing, which the page then says."""
+    def _options_for_job(self) -> dict[str, Any] | None:
+        """The options passed to the verb; None if something is missing, which the page then reports."""
         try:
             return self._options(self._written())
         except LouverError as error:
@@ -318,7 +324,7 @@ class _Page:
         return None
 
     async def _run(self) -> None:
-        asked, options = self._asked.choices(), self._told_options()
+        asked, options = self._asked.choices(), self._options_for_job()
         found = options and await self._long.do(
             anonymized, self._opened.path, self._opened.source, options, key="anonymize"
         )
@@ -329,10 +335,10 @@ class _Page:
 
     def _draw_result(self) -> None:
         found = self._asked.result
-        self._told.clear()
+        self._message.clear()
         self._result.clear()
         if found is None:
-            with self._told:
+            with self._message:
                 verdict(
                     "plain",
                     "Nothing was tried yet.",
@@ -340,7 +346,7 @@ class _Page:
                     is_status=False,
                 )
             return
-        with self._told:
+        with self._message:
             self._verdict(found)
         with self._result:
             numbers(found)
@@ -353,8 +359,8 @@ class _Page:
                         curve(self._asked.curve, found["k"], self._choose_k)
                         tag("p", "s sub", "Click a k to choose it.")
                     else:
-                        told = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
-                        tag("p", "s sub", told)
+                        content = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
+                        tag("p", "s sub", content)
                 with card("pad"):
                     tag("h2", text="Loss by attribute")
                     losses(found["by_column"])
@@ -363,8 +369,8 @@ class _Page:
             if len(self._asked.tried) > 1:
                 tried(self._asked.tried, self._again)
 
-    def _verdict(self, found: Told) -> None:
-        """The verb's own verdict."""
+    def _verdict(self, found: JobAnswer) -> None:
+        """The verdict given by the verb."""
         bound = found["bound"]
         proof = (
             "No choice of classes loses less."
@@ -374,8 +380,8 @@ class _Page:
             else f"It cannot fall below {share_text(bound)}."
         )
         lost = f"Lost {share_text(found['gcp'])} of the detail. {proof}"
-        told = found["verdict"]
-        made = verdict_of(told, note=lost)
+        content = found["verdict"]
+        made = verdict_of(content, note=lost)
         if any(records for _, records in found["alike"]):
             with made:
                 button("Ask for l = 2", self._ask_l)
@@ -386,7 +392,7 @@ class _Page:
         await self._run()
 
     async def _trace(self) -> None:
-        asked, options = self._asked.choices(), self._told_options()
+        asked, options = self._asked.choices(), self._options_for_job()
         found = options and await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
@@ -403,7 +409,7 @@ class _Page:
             await self._run()
 
     def _again(self, number: int) -> None:
-        """Set the form as it was for a run."""
+        """Restore the form to the settings of a run."""
         for name, value in self._asked.tried[number]["asked"].items():
             setattr(self._asked, name, value)
         self._draw_form()
@@ -466,6 +472,6 @@ class _Page:
         )
 
 
-def _told_loss(lost: float, least: float | None) -> str:
+def _loss_text(lost: float, least: float | None) -> str:
     bound = "" if least is None else f", cannot fall below {share_text(least)}"
     return f"Lost {share_text(lost)}{bound}"

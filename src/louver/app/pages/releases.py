@@ -11,8 +11,8 @@ from typing import Any
 from louver._words import counted
 from louver.app.charts import points
 from louver.app.copying import Texts, verify_release
-from louver.app.jobs.books import checked, listed
-from louver.app.jobs.compare import compared
+from louver.app.jobs.regions import compared
+from louver.app.jobs.releases import checked, listed
 from louver.app.look import (
     RunBar,
     Tag,
@@ -29,11 +29,10 @@ from louver.app.look import (
     verdict,
     verdict_of,
 )
-from louver.app.pages.topdown_state import Asked
-from louver.app.publishing import Ways
+from louver.app.pages.topdown_form import TopDownChoices
+from louver.app.publishing import Accepting, VerifyPanel, Ways, accepting_fields
 from louver.app.region_view import RegionView
-from louver.app.session import Session
-from louver.app.verifying import VerifyPanel
+from louver.app.session import JobAnswer, Session
 from louver.app.words import amount_text, date_text, share_text
 from louver.release.verify import TOGETHER, judge_all
 
@@ -46,26 +45,26 @@ APART = (
 )
 WITH_REGIONS = ("groups", "topdown")
 MARKS = {True: ("verified", "ok", "ok"), False: ("broken", "stop", "warning")}
-Told = Mapping[str, Any]
 
 
 class State:
-    """What a tab looked at."""
+    """What a tab has been looking at."""
 
     def __init__(self) -> None:
         self.chosen: str | None = None
-        self.outcomes: dict[str, Told] = {}
-        self.compared: dict[str, Told] = {}
+        self.outcomes: dict[str, JobAnswer] = {}
+        self.compared: dict[str, JobAnswer] = {}
+        self.accepting = Accepting()
 
 
 async def build(session: Session) -> None:
     """Draw the page."""
     actions = head("Releases", "everything published from one data set, side by side")
-    await _Page(session, str(session.setup.releases)).start(actions)
+    await _ReleasesPage(session, str(session.setup.releases)).start(actions)
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _ReleaseLine:
     """A line of the list, and the cells in it that are filled later."""
 
     row: Tag
@@ -73,15 +72,15 @@ class _Line:
     state: Tag
 
 
-class _Page:
+class _ReleasesPage:
     """The page of one tab: the list, and one release in detail."""
 
     def __init__(self, session: Session, folder: str) -> None:
         self._session, self._folder = session, folder
         self._state = session.state(State)
-        self._releases: dict[str, Told] = {}
+        self._releases: dict[str, JobAnswer] = {}
         self._compared = self._state.compared
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _ReleaseLine] = {}
 
     async def start(self, actions: Tag) -> None:
         self._bar = RunBar(self._session, "quick")
@@ -97,7 +96,7 @@ class _Page:
             self._state.chosen = next(iter(self._releases))
         with tag("div", "across releases"):
             with tag("div", "stack"):
-                self._told = tag("div")
+                self._message = tag("div")
                 self._charts = card("pad")
                 self._list = card()
                 self._regions = RegionView(self._session)
@@ -110,12 +109,12 @@ class _Page:
         await self._compare()
 
     def _open_verifying(self) -> None:
-        """Check a release that lies elsewhere."""
+        """Check a release that is stored elsewhere."""
         with drawer("Verify a release", is_slim=True):
             VerifyPanel(self._session)
 
     async def _compare(self) -> None:
-        """Read the releases whose cost only their files tell, once."""
+        """Read, once, the releases whose cost only their files reveal."""
         kinds = (*WITH_REGIONS, "audit")
         wanted = [
             name
@@ -128,7 +127,7 @@ class _Page:
             self._update(*found)
 
     async def _show_regions(self) -> None:
-        """Numbers by region, where the chosen release has some."""
+        """Numbers by region, if the chosen release has any."""
         name = self._state.chosen
         if name is not None and self._releases[name]["kind"] in WITH_REGIONS:
             await self._regions.show(name)
@@ -138,14 +137,14 @@ class _Page:
     def _draw_charts(self) -> None:
         """Three panels, each with an axis of its own: a table, a k and an epsilon are different promises."""
         numbered = list(enumerate(self._releases.items(), start=1))
-        told = [(number, one, self._compared.get(name, {})) for number, (name, one) in numbered]
+        lines = [(number, one, self._compared.get(name, {})) for number, (name, one) in numbered]
         self._charts.clear()
         with self._charts:
             with tag("div", "across thirds"):
                 _panel(
                     "Tables",
                     "numbers hidden or rounded, percent",
-                    [(c["small"], 100 * c["lost"], number) for number, _, c in told if "small" in c],
+                    [(c["small"], 100 * c["lost"], number) for number, _, c in lines if "small" in c],
                     across="small counts that stand there, safer to the left",
                 )
                 _panel(
@@ -153,7 +152,7 @@ class _Page:
                     "detail lost, percent of each range",
                     [
                         (float(one["results"]["k"]), 100 * float(one["results"]["gcp"]), number)
-                        for number, one, _ in told
+                        for number, one, _ in lines
                         if one["kind"] == "anonymize" and one["results"]["gcp"] is not None
                     ],
                     across="k, safer to the left",
@@ -164,7 +163,7 @@ class _Page:
                     "published standard error in a smallest region, percent",
                     [
                         ((str(one["measure"]), Fraction(one["amount"])), 100 * c["off"], number)
-                        for number, one, c in told
+                        for number, one, c in lines
                         if "off" in c and one["amount"]
                     ],
                     across="epsilon, then rho; safer to the left",
@@ -175,7 +174,7 @@ class _Page:
                 tag("span", text=APART)
 
     def _draw(self) -> None:
-        """The list, once: what is found out later is put into its lines, so that no click is lost."""
+        """The list, built once: later findings are filled into its lines, so that no click is lost."""
         columns = {"#": "r", "Release": "", "Kind": "", "What is promised": "", "What it costs": ""}
         with self._list, table(columns | {"When": "", "State": ""}):
             for number, (name, one) in enumerate(self._releases.items(), start=1):
@@ -183,10 +182,10 @@ class _Page:
         self._update(*self._releases)
 
     def _update(self, *names: str) -> None:
-        """What is known of releases now, in their lines, on the charts and beside."""
+        """What is known about the releases now, in their lines, on the charts and next to them."""
         self._draw_charts()
-        self._told.clear()
-        with self._told:
+        self._message.clear()
+        with self._message:
             verdict_on(self._releases, self._state.outcomes)
         for name in names:
             line, one = self._lines[name], self._releases[name]
@@ -199,7 +198,7 @@ class _Page:
             with self._detail:
                 self._draw_detail()
 
-    def _line(self, number: int, name: str, one: Told) -> _Line:
+    def _line(self, number: int, name: str, one: JobAnswer) -> _ReleaseLine:
         with tag("tr", "sel" if name == self._state.chosen else "") as row:
             tag("td", "r", str(number))
             with tag("td"):
@@ -208,9 +207,9 @@ class _Page:
             tag("td", "", _promised(one))
             cost = tag("td")
             tag("td", "s nowrap", date_text(one["created"]) if one["created"] else "")
-            return _Line(row, cost, tag("td"))
+            return _ReleaseLine(row, cost, tag("td"))
 
-    def _state_pill(self, name: str, one: Told) -> None:
+    def _state_pill(self, name: str, one: JobAnswer) -> None:
         outcome = self._state.outcomes.get(name)
         if one["problem"]:
             pill("not readable", "stop", "warning")
@@ -254,6 +253,8 @@ class _Page:
                 "Off by, as published",
                 [f"{level}: its number of people has a standard error of {share_text(off)}"],
             )
+        with tag("div", "pad stack"):
+            accepting_fields(self._state.accepting)
         with tag("div", "pad row wrap"):
             button("Check its promises", partial(self._check, name), kind="mini")
             Ways(self._session, self._bar, name)
@@ -262,10 +263,10 @@ class _Page:
 
     def _extend(self, name: str) -> None:
         """Give the people of a release new or finer attributes, on the page TopDown."""
-        self._session.state(Asked).extending = name
+        self._session.state(TopDownChoices).extending = name
         self._session.show("topdown")
 
-    def _promises(self, name: str, one: Told) -> None:
+    def _promises(self, name: str, one: JobAnswer) -> None:
         outcome = self._state.outcomes.get(name)
         if outcome is None:
             _part("Promises, not checked yet", one["promises"])
@@ -286,7 +287,14 @@ class _Page:
         await self._show_regions()
 
     async def _check(self, name: str) -> bool:
-        outcome = await self._bar.do(checked, self._folder, name, key=f"verify {name}")
+        outcome = await self._bar.do(
+            checked,
+            self._folder,
+            name,
+            self._state.accepting.skip_report,
+            self._state.accepting.strings,
+            key=f"verify {name}",
+        )
         if outcome is not None:
             self._state.outcomes[name] = outcome
             if not self._bar.is_gone:
@@ -299,11 +307,16 @@ class _Page:
                 return
 
     def _texts(self) -> Texts:
-        return verify_release(f"{self._folder}/{self._state.chosen}")
+        accepting = self._state.accepting
+        return verify_release(
+            f"{self._folder}/{self._state.chosen}",
+            skip_report=accepting.skip_report,
+            accept_strings=accepting.strings,
+        )
 
 
-def verdict_on(releases: Mapping[str, Told], outcomes: Mapping[str, Told]) -> None:
-    """What the checks that were made say about all releases."""
+def verdict_on(releases: Mapping[str, JobAnswer], outcomes: Mapping[str, JobAnswer]) -> None:
+    """What the checks made so far say about all releases."""
     passed = {
         name: False if one["problem"] else outcomes[name]["passed"] if name in outcomes else None
         for name, one in releases.items()
@@ -326,14 +339,14 @@ def _part(title: str, lines: list[str]) -> None:
             tag("p", "s", line)
 
 
-def _shortened(checks: list[Told]) -> list[Told]:
-    """The checks of files that are unchanged as one line, below what is told of their content."""
+def _shortened(checks: list[JobAnswer]) -> list[JobAnswer]:
+    """The checks of files that are unchanged as one line, below what is said about their content."""
     same = [check for check in checks if check["passed"] and check["name"].startswith("file ")]
-    told = {"name": counted(len(same), "file"), "passed": True, "found": "unchanged"}
-    return [*(check for check in checks if check not in same), *([told] if same else [])]
+    together = {"name": counted(len(same), "file"), "passed": True, "found": "unchanged"}
+    return [*(check for check in checks if check not in same), *([together] if same else [])]
 
 
-def _promised(one: Told) -> str:
+def _promised(one: JobAnswer) -> str:
     if one["problem"]:
         return ""
     if not one["is_for_release"]:
@@ -345,7 +358,7 @@ def _promised(one: Told) -> str:
     return f"k = {one['results']['k']}" if one["results"]["k"] else "exact numbers"
 
 
-def _cost(one: Told, found: Told) -> str:
+def _cost(one: JobAnswer, found: JobAnswer) -> str:
     if one["problem"]:
         return ""
     if one["results"]["gcp"] is not None:
@@ -367,7 +380,7 @@ def _amount_tick(place: tuple[str, Fraction]) -> str:
     return f"{'ρ' if measure == 'rho' else 'ε'} {float(amount):.3g}"
 
 
-def _released(one: Told) -> str:
+def _released(one: JobAnswer) -> str:
     results = one["results"]
     if one["kind"] == "anonymize":
         return f"{results['records']:,} records in {results['classes']:,} classes."

@@ -1,4 +1,4 @@
-"""Start: open data, go on with a project, or check a release that somebody else made."""
+"""Start: open data, continue a project, or check a release made by someone else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nicegui import ui
 from louver.app.look import button, card, head, problem, tag, verdict
 from louver.app.pages.data import ways_to_open
 from louver.app.projects import MAX_PROJECT, open_data_of, read_project, saved
+from louver.app.publishing import VerifyPanel
 from louver.app.session import Receiver, Session
-from louver.app.verifying import VerifyPanel
 from louver.errors import LouverError
 
 __all__ = ["build"]
@@ -33,7 +33,7 @@ async def build(session: Session) -> None:
 
 
 class _ProjectPanel:
-    """Save what was chosen, and go on with it another time."""
+    """Save the current choices to continue with them another time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class _ProjectPanel:
             )
             if session.opened is not None:
                 button("Save this project", self._save, icon_name="download")
-        self._told = tag("div", aria_live="polite")
+        self._message = tag("div", aria_live="polite")
         session.receivers["project"] = Receiver(self._take, (".json",), MAX_PROJECT, "a project (.json)")
         self._paint()
 
@@ -73,18 +73,18 @@ class _ProjectPanel:
             self._paint()
 
     def _say(self, sentence: str) -> None:
-        if not self._told.is_deleted:
-            self._told.clear()
-            with self._told:
+        if not self._message.is_deleted:
+            self._message.clear()
+            with self._message:
                 problem(sentence)
 
     def _paint(self) -> None:
-        """Ask for the data that a project waits for."""
-        if self._told.is_deleted or self._session.project is None:
+        """Ask for the data that a project is waiting for."""
+        if self._message.is_deleted or self._session.project is None:
             return
         wanted = self._session.project.data.name
-        self._told.clear()
-        with self._told:
+        self._message.clear()
+        with self._message:
             verdict(
                 "plain",
                 f"Now open {wanted}.",

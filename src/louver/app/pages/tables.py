@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from louver.app.columns import Columns
+from louver.app.columns import ColumnChoices
+from louver.app.controls import SearchBar
 from louver.app.copying import Call
-from louver.app.jobs.publishing import publish_table
+from louver.app.jobs.releases import publish_table
 from louver.app.jobs.tables import (
-    Asked,
-    View,
+    ArrangedTable,
+    TableView,
     audited,
     counted,
     explained,
@@ -37,14 +38,10 @@ from louver.app.look import (
     select,
     verdict,
 )
-from louver.app.pages.tables_categories import CategoriesPanel
-from louver.app.pages.tables_knowledge import statement
+from louver.app.pages.tables_panels import CategoriesPanel, TogetherPanel, TriedPanel, statement
 from louver.app.pages.tables_state import Tables
-from louver.app.pages.tables_together import TogetherPanel
-from louver.app.pages.tables_tried import TriedPanel
 from louver.app.parts import HeatGrid, Shelves
 from louver.app.publishing import Publishing, count_choice, people_choices
-from louver.app.searching import SearchBar
 from louver.app.session import Session
 from louver.app.words import ACCEPT_STATUS
 from louver.errors import LouverError
@@ -63,7 +60,7 @@ TILES = {
 }
 SUGGEST_SECONDS = 15.0
 MANY_ATTRIBUTES = 15
-"""More can be searched."""
+"""With more than this many, a search field is shown."""
 LIMITS = {
     "small": "Counts below this are small",
     "certain": "Percent of a row in one cell that tell a person's status",
@@ -81,7 +78,7 @@ async def build(session: Session) -> None:
             button("Try the sample", partial(_take_sample, session), kind="pri")
             button("Open a file", lambda: session.show("data"))
         return
-    page = _Page(session)
+    page = _TablesPage(session)
     page.draw()
     await page.start()
 
@@ -91,16 +88,16 @@ def _take_sample(session: Session) -> None:
     session.show("tables")
 
 
-class _Page:
+class _TablesPage:
     """The elements of the page, and what happens to them."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
         self.session, self.opened = session, session.opened
         self.state = session.state(Tables)
-        self.view = View()
-        self.shown: Asked | None = None
-        """The table on the screen; what is arranged may be ahead of it."""
+        self.view = TableView()
+        self.shown: ArrangedTable | None = None
+        """The table on the screen; the current arrangement may be newer."""
         self.number = self.checks = 0
         self.pinned: dict[str, Any] | None = None
         self.knowledge: Tag | None = None
@@ -121,10 +118,10 @@ class _Page:
                 self.shelves = Shelves(self.state.shelves())
                 self.unusable = Tag("div", "row wrap")
                 self._paint_unusable()
-                self.told = Tag("div", aria_live="polite")
-                self.long = SearchBar(self.session, "long", _told_kept, is_kept=True)
+                self.message = Tag("div", aria_live="polite")
+                self.long = SearchBar(self.session, "long", _kept_text, is_kept=True)
                 self._draw_tiles()
-                self.bar = RunBar(self.session, "quick", [self.told, self.tiles])
+                self.bar = RunBar(self.session, "quick", [self.message, self.tiles])
                 self._draw_grid()
             with Tag("aside", "card side"):
                 self.side = TriedPanel(
@@ -135,7 +132,7 @@ class _Page:
         self.shelves.hear("split", lambda name: self.split(name, ()))
 
     async def start(self) -> None:
-        """Count the file, unless it has been, and audit what was arranged last."""
+        """Count the file unless this has been done, and audit the latest arrangement."""
         if not self.state.attributes:
             found = await self.bar.do(counted, self.opened.path, self.opened.source, key="count")
             if found is None:
@@ -150,7 +147,7 @@ class _Page:
             self.side.paint()
 
     async def go_on(self) -> bool:
-        """Audit the arrangements of a project again, the one that was shown last at the end; False where there are none."""
+        """Audit the arrangements of a project again, the most recently shown one last; False if there are none."""
         waiting, self.state.waiting = self.state.waiting, []
         is_any = False
         for one in waiting:
@@ -159,8 +156,8 @@ class _Page:
                 is_any = True
         return is_any
 
-    async def check(self, words: str, before: Asked | None = None) -> None:
-        """Audit what is arranged now; what is on the screen is out of date until then. What falls since `before` is shown."""
+    async def check(self, words: str, before: ArrangedTable | None = None) -> None:
+        """Audit the current arrangement; until then the screen is out of date. What falls since `before` is shown."""
         self.checks += 1
         number = self.checks
         self.shelves.put(shelves=self.state.shelves())
@@ -184,16 +181,16 @@ class _Page:
             self.shown = asked
             self._paint(found)
 
-    async def _compare_with(self, asked: Asked) -> None:
-        """Measure what was tried against another base, where that has changed."""
+    async def _compare_with(self, asked: ArrangedTable) -> None:
+        """Measure what was tried against the new base, if the base has changed."""
         if asked.base != self.state.base:
             tried = [one.options for one in self.state.tries]
             kept = await self.session.ask(measured, asked, tried, key="") if tried else []
             self.state.rebase(asked.base, kept)
 
-    def asked(self) -> Asked:
+    def asked(self) -> ArrangedTable:
         options = self.state.options()
-        return Asked(
+        return ArrangedTable(
             path=self.opened.path,
             source=self.opened.source,
             names=tuple(a["name"] for a in self.state.attributes),
@@ -202,7 +199,7 @@ class _Page:
         )
 
     def call(self) -> Call | None:
-        """What is on the screen as a call of the verb."""
+        """What is on the screen, as a call to the verb."""
         if not self.state.rows or not self.state.cols:
             return None
         return Call(
@@ -236,7 +233,7 @@ class _Page:
             await self.go_back(number)
 
     async def suggest(self) -> None:
-        """Redesigns of the table that is arranged; what they keep is measured against it, as the verb does."""
+        """Redesigns of the current table; what they keep is measured against it, as in the verb."""
         asked = self.asked()
         asked = replace(asked, base=asked.options)
         found = await self.long.do(suggested, asked, SUGGEST_SECONDS, "attribute", key="suggest")
@@ -258,12 +255,12 @@ class _Page:
             if self._is_shown(shown):
                 self.grid.put(win={**found, "table": self.number})
 
-    def _is_shown(self, asked: Asked) -> bool:
+    def _is_shown(self, asked: ArrangedTable) -> bool:
         """Whether a table is still on the screen."""
         return asked is self.shown and not self.bar.is_gone
 
     def only_known(self) -> None:
-        """Leave out the records that lack a value of a column which could stand in a table."""
+        """Leave out the records that lack a value of a column that could appear in a table."""
         self.session.only_known(self.state.missing)
         self.session.show("tables")
 
@@ -276,7 +273,7 @@ class _Page:
                 finder(f"Find one of {len(self.state.attributes)} attributes", ".shelf .chip")
         self.unusable.clear()
         with self.unusable:
-            if text := self.state.told_unusable():
+            if text := self.state.unusable_text():
                 Tag("p", "s sub", text)
             if self.state.missing:
                 title = "Records that lack one of these values are then not counted, on any page"
@@ -302,7 +299,7 @@ class _Page:
                 self.tile[state] = made, number
 
     async def press(self, state: str) -> None:
-        """Show only rows with cells of a state, or all again."""
+        """Show only rows with cells in a given state, or all rows again."""
         only = "" if self.view.only == state else state
         for name, (made, _) in self.tile.items():
             made.set(aria_pressed=str(name == only).lower())
@@ -321,7 +318,7 @@ class _Page:
         self.grid.hear("next", self.next_disclosed)
 
     async def explain(self, cell: dict[str, int], key: str = "cell") -> dict[str, Any] | None:
-        """Tell about a cell; None where another table is shown by then."""
+        """Describe a cell; None if another table is shown by then."""
         if (shown := self.shown) is None:
             return None
         found: dict[str, Any] = await self.session.ask(
@@ -359,7 +356,7 @@ class _Page:
         self._paint_verdict(found["verdict"], found["n"], found["fallen"])
         self.side.paint()
 
-    def _paint_verdict(self, told: dict[str, Any], n: int, fallen: int | None) -> None:
+    def _paint_verdict(self, content: dict[str, Any], n: int, fallen: int | None) -> None:
         """The verb's own verdict, and what it was asked about."""
         note = (
             f"From the row percentages and the {n:,} people alone. It says nothing about other tables of the same people; "
@@ -372,11 +369,11 @@ class _Page:
                 else f" {_plural(fallen, 'cell')} {'falls' if fallen == 1 else 'fall'} by the last."
             )
             note = f"With {_plural(len(self.state.given), 'thing')} that outsiders know besides.{falls}"
-        self._say(told["level"], told["sentence"], " ".join(told["reasons"]), note)
+        self._say(content["level"], content["sentence"], " ".join(content["reasons"]), note)
 
     def _say(self, kind: str, bold: str, text: str, note: str = "") -> None:
-        self.told.clear()
-        with self.told, verdict(kind, bold, text, note, is_status=False):
+        self.message.clear()
+        with self.message, verdict(kind, bold, text, note, is_status=False):
             if kind in ("stop", "care"):
                 button("Suggest safer tables", self.suggest, icon_name="spark", data_run="")
 
@@ -384,7 +381,7 @@ class _Page:
 
     def open_categories(self, name: str) -> None:
         """Merge or split the categories of an attribute, or move it."""
-        CategoriesPanel(self.state, name, self.session.state(Columns).trees.get(name), self.check)
+        CategoriesPanel(self.state, name, self.session.state(ColumnChoices).trees.get(name), self.check)
 
     def open_together(self) -> None:
         """Audit several of the arrangements as if all were published."""
@@ -438,13 +435,13 @@ class _Page:
             return "take back what outsiders know first: a publication is audited with what was published before."
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
         given |= {"new_population": self.state.new_population, "count_people": self.state.count_people}
-        given |= {"person": self.session.state(Columns).person or None}
-        units = self.session.state(Columns).named("unit")
+        given |= {"person": self.session.state(ColumnChoices).person or None}
+        units = self.session.state(ColumnChoices).named("unit")
         given |= {"unit": units[0]} if units and not self.state.count_people else {}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:
-        """What outsiders know besides the table, and what falls with it."""
+        """What outsiders know besides the table, and which cells are given away because of it."""
         with drawer("What outsiders know", is_slim=True) as self.knowledge:
             Tag(
                 "p",
@@ -453,7 +450,7 @@ class _Page:
             )
             for position, one in enumerate(self.state.given):
                 with Tag("div", "row between known"):
-                    Tag("span", "s", self.state.told_given(one))
+                    Tag("span", "s", self.state.given_text(one))
                     button(
                         "",
                         partial(self.forget, position),
@@ -490,7 +487,7 @@ class _Page:
         return self.knowledge is not None and not self.knowledge.is_deleted
 
 
-def _told_kept(lost: float, least: float | None) -> str:
+def _kept_text(lost: float, least: float | None) -> str:
     most = "" if least is None else f"; none keeps more than {100 * (1 - least):.1f} %"
     return f"A safe table keeps {100 * (1 - lost):.1f} %{most}"
 

@@ -1,4 +1,4 @@
-"""What is arranged on the Tables page, what was tried, and the way back."""
+"""State of the Tables page: the current arrangement, those tried, and the undo history."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ class Try:
     small: int
     certain: int
     kept: float | None
-    """Share of the base's information about its columns; None where these are others."""
+    """Share kept of the base's information about its columns; None where the columns differ."""
     level: str = "ok"
     """Of the verb's verdict."""
 
     @property
     def is_safe(self) -> bool:
-        """Whether the verdict is not to keep it back."""
+        """Whether the verdict allows it to be published."""
         return self.level != "stop"
 
     @property
-    def kept_told(self) -> str:
+    def kept_text(self) -> str:
         """The share as it is listed."""
         return "–" if self.kept is None else f"{100 * self.kept:.1f}"
 
     def is_same(self, options: BoundsOptions) -> bool:
-        """Whether these options make the same table, in whatever order its attributes stand."""
+        """Whether these options make the same table, regardless of the order of its attributes."""
         return _unordered(self.options) == _unordered(options)
 
     @property
-    def told(self) -> str:
-        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {self.kept_told} % kept"
+    def label(self) -> str:
+        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {self.kept_text} % kept"
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An arrangement of a project that was not audited again yet."""
+    """An arrangement from a project that has not been audited again yet."""
 
     words: str
     options: BoundsOptions
@@ -71,7 +71,7 @@ ORDERS: dict[str, Callable[[Try], Any]] = {
     "certain": lambda one: (one.certain, -(one.kept or 0)),
     "kept": lambda one: -(one.kept or 0),
 }
-"""How what was tried is sorted."""
+"""How the arrangements tried are sorted."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Tables:
 
     @property
     def has_work(self) -> bool:
-        """Whether more was tried than the arrangement as it was opened."""
+        """Whether anything was tried besides the initial arrangement."""
         return len(self.tries) > 1
 
     @property
@@ -148,8 +148,8 @@ class Tables:
         """All columns that were read, those of tables first."""
         return [*(attribute["name"] for attribute in self.attributes), *self.unusable]
 
-    def told_unusable(self) -> str:
-        """Columns that no table can be made of, and why."""
+    def unusable_text(self) -> str:
+        """Columns that cannot be used in a table, and why."""
         listed = "; ".join(f"{name} ({why})" for name, why in self.unusable.items())
         return f"Not offered: {listed}." if listed else ""
 
@@ -207,14 +207,14 @@ class Tables:
         return f"Level {level} of {name}"
 
     def split(self, name: str, labels: Sequence[str]) -> str:
-        """Take merged categories apart, all of them where none is named."""
+        """Split merged categories; all of them if none is named."""
         self.merged[name] = {
             key: old for key, old in self.merged.get(name, {}).items() if labels and key not in labels
         }
         return f"Split {name}"
 
     def options(self) -> BoundsOptions:
-        """What is arranged, as the verb takes it."""
+        """The current arrangement, as options of the verb."""
         shown = (*self.rows, *self.cols)
         recode = {name: merged for name, merged in self.merged.items() if merged and name in shown}
         asked: dict[str, Any] = {"rows": list(self.rows), "cols": list(self.cols)}
@@ -230,7 +230,7 @@ class Tables:
         return [*self.waiting, *(Waiting(one.words, one.options) for one in tried)]
 
     def arrange(self, options: BoundsOptions) -> bool:
-        """Arrange a table; False where an attribute of it is not there."""
+        """Arrange a table; False if one of its attributes is missing."""
         names = {attribute["name"] for attribute in self.attributes}
         if not {*options.rows, *options.cols} <= names:
             return False
@@ -251,7 +251,7 @@ class Tables:
         Raises
         ------
         InputError
-            If one is no number, or none that the verbs take.
+            If one is not a number, or not one that the verbs accept.
         """
         try:
             given: dict[str, Any] = {"small": int(typed["small"]), "certain": float(typed["certain"])}
@@ -317,7 +317,7 @@ class Tables:
         self.arrange(next(one.options for one in self.tries if one.number == number))
 
     def before(self) -> int | None:
-        """The arrangement before this one; going there takes the step back."""
+        """The previous arrangement; going there undoes the step."""
         if len(self.path) < 2:
             return None
         self.path.pop()
@@ -331,7 +331,7 @@ class Tables:
         return "" if now is None else now.words
 
     def sort(self, by: str) -> None:
-        """Sort by a column, or the other way round if it is sorted by it already."""
+        """Sort by a column, or reverse the order if already sorted by it."""
         self.is_reversed = by == self.sort_by and not self.is_reversed
         self.sort_by = by
 
@@ -340,7 +340,7 @@ class Tables:
         return sorted(self.tries, key=ORDERS[self.sort_by], reverse=self.is_reversed)
 
     def best(self) -> str:
-        """What to make of all that was tried."""
+        """A verdict on everything tried so far."""
         proof = self.proof if self.proof_of is not None and self._is_compared(self.proof_of) else ""
         safe = [one for one in self.tries if one.is_safe and one.kept is not None]
         if safe:
@@ -361,7 +361,7 @@ class Tables:
         now = self.now()
         return self.base == options and now is not None and now.options.decimals == options.decimals
 
-    def told_given(self, one: dict[str, Any]) -> str:
+    def given_text(self, one: dict[str, Any]) -> str:
         """A statement in words."""
         bound = next(key for key in ("exactly", "at_least", "at_most") if key in one)
         where = ", ".join([*one["row"].values(), *one.get("col", {}).values()])
@@ -381,7 +381,7 @@ def _suggested(line: dict[str, Any], asked: BoundsOptions) -> dict[str, Any]:
 
 
 def natural_name(labels: Sequence[str]) -> str:
-    """What merged categories are called together.
+    """The display name of merged categories.
 
     Examples
     --------

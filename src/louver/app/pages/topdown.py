@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,15 @@ from louver.app.look import (
     tag,
 )
 from louver.app.pages.topdown_extension import BeginExtension, ExtensionPage
-from louver.app.pages.topdown_form import SpecForm, choose_files, take_sample
-from louver.app.pages.topdown_state import Asked, extends_of, repeated
-from louver.app.session import MAX_UPLOAD, Receiver, Session
+from louver.app.pages.topdown_form import (
+    SpecForm,
+    TopDownChoices,
+    choose_files,
+    extends_of,
+    repeated,
+    take_sample,
+)
+from louver.app.session import MAX_UPLOAD, JobAnswer, Receiver, Session
 from louver.app.spec_files import ENDING, SpecFiles
 from louver.app.spending import Strip, loss_of, tell_in_words
 from louver.data.formats import UPLOADS
@@ -36,13 +41,14 @@ from louver.topdown.options import RunOptions
 
 __all__ = ["build"]
 
-HELP = {told.name: told.help.partition("; in place of")[0].rstrip(".") for told in options_of(RunOptions)}
-Told = Mapping[str, Any]
+HELP = {
+    content.name: content.help.partition("; in place of")[0].rstrip(".") for content in options_of(RunOptions)
+}
 
 
 async def build(session: Session) -> None:
     """Draw the page."""
-    asked = session.state(Asked)
+    asked = session.state(TopDownChoices)
     if asked.spec is None and asked.files is None:
         asked.spec = session.setup.topdown
     session.receivers["spec"] = Receiver(
@@ -61,12 +67,12 @@ async def build(session: Session) -> None:
     if is_extension:
         await ExtensionPage(session, asked).start()
     else:
-        await _Page(session, asked).start()
+        await _TopDownPage(session, asked).start()
 
 
 async def _take(session: Session, path: str, name: str) -> None:
     """Take in a spec, or a file that one names; what is complete is opened."""
-    asked = session.state(Asked)  # as it is when the file has arrived
+    asked = session.state(TopDownChoices)  # its state once the file has arrived
     files = asked.files or SpecFiles(session.folder / "spec", session.setup.file)
     files.take(Path(path), name)
     asked.open(None)
@@ -76,7 +82,7 @@ async def _take(session: Session, path: str, name: str) -> None:
     session.show("topdown")
 
 
-def _no_spec(session: Session, asked: Asked) -> None:
+def _no_spec(session: Session, asked: TopDownChoices) -> None:
     """What to do next: choose a spec, or the files that it names."""
     head("TopDown", "private microdata over a tree of regions")
     files = asked.files
@@ -116,19 +122,19 @@ def _no_spec(session: Session, asked: Asked) -> None:
             button("Begin anew", partial(_begin_anew, session, asked))
 
 
-def _spoilt(asked: Asked, sentence: str) -> None:
+def _spoilt(asked: TopDownChoices, sentence: str) -> None:
     with tag("div", "problem", role="alert"):
         icon("warning", "mini")
         tag("span", text=sentence[:1].upper() + sentence[1:])
 
 
-def _begin_anew(session: Session, asked: Asked) -> None:
+def _begin_anew(session: Session, asked: TopDownChoices) -> None:
     asked.open(None)
     session.show("topdown")
 
 
-class _Page(SpecForm):
-    """The sliders, the forecast, and what came of it."""
+class _TopDownPage(SpecForm):
+    """The sliders, the forecast and the outcome."""
 
     async def start(self) -> None:
         asked = self._asked
@@ -200,7 +206,7 @@ class _Page(SpecForm):
                 tag("p", "s sub", "What is exact is not protected." if about["exact"] else "Nothing.")
 
     def _draw_choices(self) -> None:
-        """What the options models ask for beside the budget."""
+        """What the options models ask for in addition to the budget."""
         chosen = self._asked.choices
         self._draw_neighbours()
         tag("p", "s sub", "Estimator")
@@ -235,7 +241,7 @@ class _Page(SpecForm):
         await self._set("intervals", int(value) if value.isdecimal() else value)
 
     async def _update(self, simulations: int = 0) -> None:
-        """The forecast of what is chosen now; a later choice overtakes an earlier one. Until it is there nothing can be spent."""
+        """The forecast of what is chosen now; a later choice overtakes an earlier one. Until it arrives, nothing can be spent."""
         self._asked.loss = None
         self._strip.draw()
         found = await self._bar.do(planned, self._spec, self._asked.section(), simulations, key="forecast")
@@ -244,12 +250,12 @@ class _Page(SpecForm):
             self._draw_forecast(found)
             await self._strip.update()
 
-    def _look_at(self, found: Told, query: str) -> None:
+    def _look_at(self, found: JobAnswer, query: str) -> None:
         """The forecast of another question."""
         self._asked.query = query
         self._draw_forecast(found)
 
-    def _draw_forecast(self, found: Told) -> None:
+    def _draw_forecast(self, found: JobAnswer) -> None:
         about = self._asked.about
         assert about is not None
         regions = {level["name"]: level["regions"] for level in about["levels"]}
@@ -280,7 +286,7 @@ class _Page(SpecForm):
             about_people = "for about 50 people in each smallest region"
             tag("p", "pad s sub", f"The mark is an equal share. Computed from {how}, {about_people}.")
 
-    def _line(self, line: Told, regions: int, equal: float, widest: float) -> None:
+    def _line(self, line: JobAnswer, regions: int, equal: float, widest: float) -> None:
         off, share = line["mean_absolute"], line["relative"] or 0.0
         with tag("tr"):
             tag("td", "b", line["level"])

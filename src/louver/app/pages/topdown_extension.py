@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from louver._words import counted, listed
-from louver.app.jobs.extension import (
+from louver.app.jobs.topdown import (
     extendable,
     extended,
     extension_described,
@@ -19,9 +18,8 @@ from louver.app.jobs.extension import (
     ready_spec,
 )
 from louver.app.look import RunBar, button, card, copy_button, empty, head, pill, problem, select, table, tag
-from louver.app.pages.topdown_form import SpecForm, choose_files
-from louver.app.pages.topdown_state import Asked, extends_of, repeated
-from louver.app.session import Session
+from louver.app.pages.topdown_form import SpecForm, TopDownChoices, choose_files, extends_of, repeated
+from louver.app.session import JobAnswer, Session
 from louver.app.spending import Strip, loss_of
 from louver.app.words import amount_text
 
@@ -32,13 +30,12 @@ BEGIN = (
     "release pays for it. Choose the spec of the extension together with the public files that it names."
 )
 AS_SPEC = "as the spec says"
-Told = Mapping[str, Any]
 
 
 class BeginExtension:
-    """A release was chosen: by which spec, or by which ready schema, shall it be extended?"""
+    """A release has been chosen: which spec or ready schema should extend it?"""
 
-    def __init__(self, session: Session, asked: Asked) -> None:
+    def __init__(self, session: Session, asked: TopDownChoices) -> None:
         self._session, self._asked = session, asked
 
     async def start(self) -> None:
@@ -119,7 +116,7 @@ class ExtensionPage(SpecForm):
             asked.reset(about)
 
     def _choose_first(self) -> None:
-        """Take the release that somebody chose, or that an uploaded spec names; no path of an uploaded spec is followed."""
+        """Take the release that the user chose or that an uploaded spec names; no path of an uploaded spec is followed."""
         asked, releases = self._asked, self._session.setup.releases.resolve()
         if asked.extending in self._names and asked.first != releases / asked.extending:
             asked.change_first(releases / asked.extending)
@@ -128,7 +125,7 @@ class ExtensionPage(SpecForm):
             asked.first = releases / named
         asked.extending = ""
 
-    def _draw_strip(self, about: Told) -> None:
+    def _draw_strip(self, about: JobAnswer) -> None:
         asked = self._asked
         self._strip = Strip(
             self._session,
@@ -179,7 +176,7 @@ class ExtensionPage(SpecForm):
         self._session.show("topdown")
 
     async def _update(self) -> None:
-        """What is asked for now; a later choice overtakes an earlier one. Until it is known nothing can be spent."""
+        """What is asked for now; a later choice replaces an earlier one. Until it is known nothing can be spent."""
         self._asked.loss = None
         self._strip.draw()
         found = await self._bar.do(extension_loss, self._spec, self._asked.section(), key="loss")
@@ -188,7 +185,7 @@ class ExtensionPage(SpecForm):
             self._draw_losses()
             await self._strip.update()
 
-    def _draw_added(self, about: Told) -> None:
+    def _draw_added(self, about: JobAnswer) -> None:
         with tag("div", "pad row wrap"):
             tag("h2", text=f"What the extension adds to {about['first']}")
             pill(f"{about['first']} is verified", "ok", "ok")
@@ -216,7 +213,7 @@ class ExtensionPage(SpecForm):
             self._losses = tag("div")
 
     def _draw_losses(self) -> None:
-        """What the release lost, what the extension loses, and both, where they add up."""
+        """What the release lost, what the extension loses, and their total, where they add up."""
         about, loss = self._asked.about, self._asked.loss
         assert about is not None and loss is not None
         first = loss_of(about["first_loss"])
@@ -233,7 +230,7 @@ class ExtensionPage(SpecForm):
                         tag("td", "r", f"{measure} {amount_text(Fraction(amount))}")
 
 
-def _kind(attribute: Told) -> None:
+def _kind(attribute: JobAnswer) -> None:
     """Whether an attribute is new, finer or as it was."""
     if attribute["before"] is None:
         pill("new", "acc")
@@ -243,7 +240,7 @@ def _kind(attribute: Told) -> None:
         pill("unchanged")
 
 
-def _kept(about: Told) -> list[str]:
+def _kept(about: JobAnswer) -> list[str]:
     """What stays, and what is kept in every smallest region."""
     before, after = about["cells"]
     level = about["levels"][-1]["name"]

@@ -1,4 +1,4 @@
-"""The few parts with a script of their own: shelves of chips, the table on a canvas, numbered points, regions as a tree and as a map."""
+"""The few parts with their own script: shelves of chips, the table on a canvas, numbered points, regions as a tree and as a map."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Part(Element):
 
 
 class Shelves(_Part, component="shelves.js"):
-    """Chips on shelves; tells `move` (name, to, index), `open` (name) and `split` (name)."""
+    """Chips on shelves; emits `move` (name, to, index), `open` (name) and `split` (name)."""
 
     def __init__(self, shelves: Sequence[Mapping[str, Any]]) -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Shelves(_Part, component="shelves.js"):
 
 
 class HeatGrid(_Part, component="heatgrid.js"):
-    """A table of which the visible window is drawn; tells `view`, `cell`, `pin`, `fold` and `next`."""
+    """A table of which only the visible window is drawn; emits `view`, `cell`, `pin`, `fold` and `next`."""
 
 
 class Points(_Part, component="points.js"):
-    """Numbered points in a plane; tells `choose` (number)."""
+    """Numbered points in a plane; emits `choose` (number)."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Points(_Part, component="points.js"):
 
 
 class RegionTree(_Part, component="regiontree.js"):
-    """Lines of a tree of which the visible window is sent; tells `view` (first, last), `choose`, `toggle`, `pick` (region) and `press` (key)."""
+    """Lines of a tree; only the visible ones are sent. Emits `view` (first, last), `choose`, `toggle`, `pick` (region), `press` (key)."""
 
 
 class RegionMap(_Part, component="regionmap.js"):
-    """Outlines to choose from; tells `choose` and, on a click or with the space bar, `pick` (region)."""
+    """Outlines to choose from; emits `choose` and, on a click or with the space bar, `pick` (region)."""

@@ -1,1 +1,1 @@
-"""Ways from noisy answers to a table of group sizes: one file for each published algorithm; `mechanisms` names them."""
+"""Methods that turn noisy answers into a table of group sizes: one file per published algorithm; `mechanisms` lists them."""

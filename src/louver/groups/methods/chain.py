@@ -48,7 +48,7 @@ def solve_chain(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
 
 def _nondecreasing(means: Floats, weight: Ints, upper: float) -> Floats:
-    """Weighted isotonic regression: repeat every mean as often as its weight says."""
+    """Weighted isotonic regression: repeat every mean according to its weight."""
     repeated = nonincreasing(-np.repeat(means, weight)[None, :], -upper, 0.0)[0]
     fitted: Floats = -repeated[np.cumsum(weight) - 1]
     return fitted

@@ -19,13 +19,13 @@ from louver.run import Run
 __all__ = ["solve_cumulative", "solve_cumulative_relaxed", "tolerance"]
 
 MOST_TOLERANCE = 0.5
-"""Never begin rounding farther than this from the real optimum, in counts."""
+"""Rounding never starts farther than this from the real-valued optimum, in counts."""
 
 LEAST_TOLERANCE = 0.01
-"""Nearer does not change what is rounded to."""
+"""Getting closer than this does not change the rounded result."""
 
 NOISE_PARTS = 40
-"""Nearer than this part of the smallest noise changes no error by a hundredth."""
+"""Getting closer than this fraction of the smallest noise changes no error by a hundredth."""
 
 
 def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -36,18 +36,18 @@ def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     **Implements**: Algorithm 2.
     """
     total = _total(noisy)
-    # Never decreasing is never increasing after a change of sign.
+    # A non-decreasing sequence is non-increasing after a change of sign.
     fitted = -nonincreasing(-noisy.rows.astype(np.float64), -float(total), 0.0)
     rounded = np.rint(fitted).astype(np.int64)
     return (run or Run()).attend(allocate, sizes_of(rounded, Query.PREFIX), noisy.tree, total)
 
 
 def solve_cumulative_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
-    """M_c^r: Model 2 in real numbers, every value rounded by itself, so sums may be violated.
+    """M_c^r: Model 2 in real numbers, every value rounded individually, so sums may be violated.
 
     Notes
     -----
-    **Implements**: (C1)-(C4). Prefix counts are turned around, so that (C2) fixes the first column.
+    **Implements**: (C1)-(C4). Prefix counts are reversed, so that (C2) fixes the first column.
     """
     total = _total(noisy)
     fit = fit_monotone(
@@ -64,7 +64,7 @@ def solve_cumulative_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Int
 
 
 def tolerance(noisy: NoisyAnswers) -> float:
-    """How far from the real optimum rounding may begin, in counts: small against the noise of the most accurate level."""
+    """How far from the real-valued optimum rounding may start, in counts: small relative to the most accurate level's noise."""
     wanted = math.sqrt(min(noisy.variances)) / NOISE_PARTS
     return min(MOST_TOLERANCE, max(LEAST_TOLERANCE, wanted))
 

@@ -20,14 +20,14 @@ def solve_dynamic(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
     Notes
     -----
-    **Implements**: sections 6 and 7; Algorithm 1 by slopes instead of tables (`louver.optim.kernels.trees.laminar`).
-    **Departs**: no domain is cut (ERRATA G4).
+    **Implements**: sections 6 and 7; Algorithm 1, with slopes instead of tables (`louver.optim.kernels.trees.laminar`).
+    **Departs**: no domain is truncated (ERRATA G4).
     """
     return (run or Run()).attend(allocate, noisy.rows, noisy.tree, noisy.total)
 
 
 def solve_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
-    """M_H^r: Model 1 in real numbers, every value rounded by itself, so sums may be violated.
+    """M_H^r: Model 1 in real numbers, every value rounded independently, so sums may be violated.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""M_H, M_c and M_dp^OP: the models of the paper given to a general solver. Peers for small cases.
+"""M_H, M_c and M_dp^OP: the models of the paper, passed to a general solver. Reference implementations for small cases.
 
 Fioretto, Van Hentenryck & Zhu (2021), Models 1 and 2, and the dynamic program of section 6 with one optimisation for each
 entry of a cost table.
@@ -13,14 +13,14 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from louver._arrays import Floats, Ints
 from louver.errors import InputError, SolverError
 from louver.groups.problem import NoisyAnswers, Query, sizes_of
-from louver.optim.child import interruptible_milp
+from louver.optim.highs import interruptible_milp
 from louver.optim.trees import LevelTree
 from louver.run import Run
 
 __all__ = ["check_size", "solve_by_tables", "solve_cumulative_program", "solve_program"]
 
 MOST_UNITS = 200_000
-"""Largest number of regions x sizes x groups that is tried; beyond it these methods do not end."""
+"""Largest number of regions x sizes x groups that is tried; beyond it these methods do not finish."""
 
 
 def solve_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -34,7 +34,7 @@ def solve_cumulative_program(noisy: NoisyAnswers, run: Run | None = None) -> Int
 
 
 def check_size(n_cells: int, total: int) -> None:
-    """Refuse a table that a general solver does not end on, before anything is spent on it."""
+    """Refuse a table that a general solver would not finish, before anything is spent on it."""
     if n_cells * (total + 1) > MOST_UNITS:
         raise InputError(
             "the table is too large for a general solver; use M_H^dp, M_c^dp or the default mechanism.",
@@ -50,7 +50,7 @@ def _total(noisy: NoisyAnswers) -> int:
 
 
 def _integer_program(noisy: NoisyAnswers, run: Run | None, *, is_cumulative: bool) -> Ints:
-    """Write the square of each unknown as a sum of unit steps with rising prices, which a solver takes in order."""
+    """Write the square of each unknown as a sum of unit steps of increasing cost, which a solver takes in order."""
     total, tree = _total(noisy), noisy.tree
     n_regions, n_sizes = noisy.rows.shape
     n_cells = n_regions * n_sizes
@@ -105,7 +105,7 @@ def _selector(cells: range | list[int], n_cells: int) -> sparse.spmatrix:
 
 
 def solve_by_tables(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
-    """M_dp^OP: the dynamic program of section 6, each entry of each cost table an optimisation of its own.
+    """M_dp^OP: the dynamic program of section 6, with each entry of each cost table optimised separately.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """louver's own mechanism: noise on cumulative counts, then the closest table with every property at once.
 
 Where the list of units is public, groups of this size or less are counted; otherwise groups of this size or more, which change by
-one entry however a person comes or goes (ERRATA G2). Post-processing is weighted by what each level's noise is worth:
+one entry whenever a person is added or removed (ERRATA G2). Post-processing is weighted by what each level's noise is worth:
 generalised least squares over the tree and isotonic regression along sizes are solved together, and rounding keeps both.
 """
 
@@ -19,10 +19,10 @@ from louver.run import Run
 __all__ = ["solve_joint", "solve_joint_relaxed"]
 
 SIMULATION_PARTS = 10
-"""How many times farther from the optimum simulations may end: on average a fiftieth of the noise."""
+"""How many times farther from the optimum simulations may stop: on average a fiftieth of the noise."""
 
 LEAST_VARIANCE = 1e-6
-"""Noise of less variance is zero for all that follows; the variance itself may have vanished."""
+"""Noise of less variance is treated as zero from here on; the variance itself may have underflowed to zero."""
 
 
 def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -46,7 +46,7 @@ def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
 
 def solve_joint_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
-    """The same next to the optimum and every value rounded by itself, so sums may be violated: for simulations."""
+    """The same, near the optimum and with every value rounded independently, so sums may be violated: for simulations."""
     near = SIMULATION_PARTS * tolerance(noisy)
     if noisy.total is None:
         counts = sizes_of(np.rint(_fitted(noisy, noisy.rows, near, run)), Query.SUFFIX)

@@ -17,7 +17,7 @@ __all__ = ["solve_level_by_level"]
 
 
 def solve_level_by_level(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
-    """Fix the root, then the children of every region, each by itself: project, then keep the largest remainders."""
+    """Fix the root, then the children of every region, each family separately: project, then keep the largest remainders."""
     if noisy.total is None:
         raise SolverError("TopDown needs a public total.")
     tree = noisy.tree
@@ -33,7 +33,7 @@ def solve_level_by_level(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
 
 def _closest(noisy: Ints, total: int) -> Ints:
-    """Return whole numbers, not negative, that sum to `total`, next to the least-squares solution."""
+    """Return whole numbers, not negative, that sum to `total`, close to the least-squares solution."""
     real = noisy.astype(np.float64)
     simplex_inplace(real, float(total))
     rounded = np.floor(real).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Compiled kernels: contiguous arrays and scalars in, arrays and an integer status out. A family has a folder of its own.
+"""Compiled kernels: contiguous arrays and scalars in, arrays and an integer status out. Each family has its own folder.
 
-`kernel` is the only way a function here is compiled. Machine code is cached beside the source or, where that cannot
+`kernel` is the only way to compile a function here. Machine code is cached next to the source or, where that cannot
 be written, in the user's cache directory; where neither can be written (a read-only install without a
-home) it is compiled anew in each process. NUMBA_CACHE_DIR chooses another place.
+home) it is compiled anew in each process. NUMBA_CACHE_DIR sets another location.
 
 The cache of a family lies in a folder named after the content of all its kernels: Numba itself notices a change only in
 the file that holds a function, not in the files of the functions it calls. No family calls another one.
@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.compiler_lock import global_compiler_lock
 
-from louver.optim.kernels.part import Entry, Part
+from louver.optim.kernels.part import EntryPoint, Part
 from louver.optim.notice import compiling
 
 __all__ = ["inner", "is_kept", "kernel"]
@@ -40,9 +40,9 @@ def kernel(function: Function) -> Function:
 
 
 def inner(function: Function) -> Function:
-    """Compile a part of kernels that is called often and allocates nothing.
+    """Compile a helper for kernels that is called often and allocates nothing.
 
-    Without reference counts: passing a tuple of many arrays, which would cost more than such a part does, is free.
+    Without reference counts: passing a tuple of many arrays, which would cost more than the helper itself, is free.
     """
     return _compiled(function, _nrt=False)
 
@@ -53,20 +53,20 @@ def _compiled(function: Function, **flags: Any) -> Function:
     return cast(Function, Part(function, _entry, **flags))
 
 
-def _entry(part: Part) -> Entry:
-    """The kernel for calls from Python, whose machine code is kept."""
+def _entry(part: Part) -> EntryPoint:
+    """The kernel for calls from Python, whose machine code is cached."""
     family = Path(part.py_func.__code__.co_filename).parent
     _announce(part, family)
-    with global_compiler_lock:  # who compiles resets where caches are
-        entry = Entry(part)
+    with global_compiler_lock:  # compiling resets the cache location
+        entry = EntryPoint(part)
         if _choose_cache(family):
-            with suppress(RuntimeError):  # numba finds no directory it may write to
+            with suppress(RuntimeError):  # numba finds no writable directory
                 entry.enable_caching()
     return entry
 
 
 def is_kept(kernel: Any) -> bool:
-    """Whether machine code of a kernel is in the cache; also where there is none to be had or to be kept."""
+    """Whether a kernel's machine code is cached; also true if there is nothing to compile or nowhere to cache it."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return True
     code = kernel.py_func.__code__
@@ -75,7 +75,7 @@ def is_kept(kernel: Any) -> bool:
 
 
 def _announce(part: Part, family: Path) -> None:
-    """Say that kernels are compiled, once for a family, where the machine code of one is not kept yet."""
+    """Announce, once per family, that kernels are being compiled if the machine code of one is not cached yet."""
     if family.name in _announced or (_cache_of(family) and is_kept(part)):
         return
     _announced.add(family.name)
@@ -84,7 +84,7 @@ def _announce(part: Part, family: Path) -> None:
 
 @cache
 def _cache_of(family: Path) -> str | None:
-    """A folder for this very source of a family; None where there is none to write to."""
+    """A cache folder for this exact source of a family; None if there is no writable one."""
     hasher = hashlib.sha256()
     for path in [*sorted(Path(__file__).parent.glob("*.py")), *sorted(family.rglob("*.py"))]:
         hasher.update(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Kernels, typed and lowered once, and optimised once, where they are called from Python.
+"""Kernels that are typed and lowered once, and optimised once, where they are called from Python.
 
 Numba optimises a function, emits its machine code and wrappers, and then does all of it again for every function that
 calls it, level by level. Only the outermost one is ever called from Python. So a function, and whatever of Numba's own
@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import Environment
 from numba.core.registry import CPUDispatcher
 
-__all__ = ["Entry", "Part"]
+__all__ = ["EntryPoint", "Part"]
 
 
 class Part(CPUDispatcher):
@@ -33,7 +34,7 @@ class Part(CPUDispatcher):
         Options of Numba.
     """
 
-    def __init__(self, function: Callable[..., Any], make_entry: Callable[[Part], Entry], **flags: Any):
+    def __init__(self, function: Callable[..., Any], make_entry: Callable[[Part], EntryPoint], **flags: Any):
         options = {"nopython": True, "nogil": True, "boundscheck": None, **flags}
         super().__init__(
             py_func=function,
@@ -41,20 +42,26 @@ class Part(CPUDispatcher):
             pipeline_class=_PartCompiler,
         )
         self._make_entry = make_entry
-        self._entry: Entry | None = None
+        self._entry: EntryPoint | None = None
 
     def __call__(self, *args: Any) -> Any:
         return self.entry(*args)
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """As in Numba, but a constant argument is typed like any other number: one specialisation for all constants."""
+        plain = tuple(types.unliteral(kind) for kind in args)  # type: ignore[no-untyped-call]
+        named = {name: types.unliteral(kind) for name, kind in kws.items()}  # type: ignore[no-untyped-call]
+        return super().get_call_template(plain, named)
+
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> EntryPoint:
         """The kernel for Python."""
         if self._entry is None:
             self._entry = self._make_entry(self)
         return self._entry
 
 
-class Entry(CPUDispatcher):
+class EntryPoint(CPUDispatcher):
     """The kernel for Python that a part is compiled to."""
 
     def __init__(self, part: Part):
@@ -66,7 +73,7 @@ class Entry(CPUDispatcher):
 
 
 class _PlainLibrary(JITCodeLibrary):
-    """LLVM code, its functions simplified one by one; without what it calls, unless Numba itself wants to link it."""
+    """LLVM code with its functions simplified one by one, without what it calls unless Numba itself wants to link it."""
 
     _whole: Any = None
 
@@ -74,7 +81,7 @@ class _PlainLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """None: it is never called from Python."""
+        """Return no address: it is never called from Python."""
         return 0
 
     def own_module(self) -> Any:
@@ -89,7 +96,7 @@ class _PlainLibrary(JITCodeLibrary):
 
 
 def _link_inplace(module: Any, library: Any) -> None:
-    """Add all that a library calls to its module."""
+    """Add to a library's module every function that the library calls."""
     seen, waiting = {library}, [library]
     while waiting:
         for used in waiting.pop()._linking_libraries:
@@ -139,7 +146,7 @@ class _EntryCompiler(Compiler):
         context, signature = self.state.targetctx, self.state.args
         self.part.compile(signature)
         result: Any = self.part.overloads[signature]
-        # An environment of its own: that of the part, which other kernels name too, lacks what the wrapper adds.
+        # An environment of its own: that of the part, which other kernels also refer to, lacks what the wrapper adds.
         desc = copy.copy(result.fndesc)
         desc.env_name += "_entry"
         env = Environment.from_fndesc(desc)  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""The page of a release, made from its manifest and its published files and from nothing else.
+"""The page of a release, made only from its manifest and its published files.
 
-What makes a release calls `page_of` before it seals it, and `verify` calls it again and compares: a page can say nothing that the rest of
-the release does not say. To show a number, publish it or put it into the manifest's results.
+Code that makes a release calls `page_of` before sealing it, and `verify` calls it again and compares: a page can say only what the rest of
+the release says. To show a number, publish it or put it into the manifest's results.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def page_of(manifest: Manifest, published: Published) -> str:
     Parameters
     ----------
     manifest : Manifest
-        As it is, or as it will be; dates, hashes and times are not shown.
+        In its current or its final form; dates, hashes and times are not shown.
     published : callable
-        Gives the rows of a published Parquet file.
+        Returns the rows of a published Parquet file.
     """
     as_read = parse(parse_json(manifest.to_json().encode()), "the release")
     return PAGES[manifest.verb](as_read, published)

@@ -41,12 +41,12 @@ MEANING = {
     "record fits {k:,} published ones; published records need not be equal.",
 }
 NEEDED_BY = {"l_kind": "l", "distance": "t"}
-"""Options that mean nothing without another one."""
+"""Options that have no meaning without another one."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a release says of itself: its manifest, and the dictionary of its columns."""
+    """A release's description of itself: its manifest and its column dictionary."""
 
     manifest: Manifest
     published: Published
@@ -91,7 +91,7 @@ class Told:
 
 
 def _meaning(manifest: Manifest) -> str:
-    """What the guarantee means, and what diversity and closeness count where it is about units."""
+    """What the guarantee means, and what diversity and closeness count if it is about units."""
     k, guarantee = manifest.results["k"], manifest.results["guarantee"]
     told = [MEANING[guarantee].format(k=k, others=k - 1)]
     if guarantee == "k-units" and manifest.parameters.get("l") is not None:
@@ -185,7 +185,7 @@ def _journalist(risk: Mapping[str, Any]) -> list[list[str]]:
 
 
 def optimality(gap: float | None) -> str:
-    """How far the loss may lie above the least one."""
+    """How far the loss may lie above the minimum."""
     if gap == 0:
         return "No way to form classes loses less information: this is the optimum."
     if gap is not None:
@@ -212,7 +212,7 @@ def _facts(told: Told) -> list[tuple[str, str]]:
 
 
 def _shown(value: object) -> str:
-    """What was asked for, as a command would say it."""
+    """The request, written as command-line options."""
     if value is True:
         return "yes"
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""Small charts as SVG, drawn with code of our own: the same numbers give the same bytes on every machine.
+"""Small charts as SVG, drawn by louver's own code: the same numbers give the same bytes on every machine.
 
-Matplotlib's drawings differ from version to version, and a page that shows them cannot be made again by `verify`.
+Matplotlib's drawings differ between versions, so `verify` could not reproduce a page that contains them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 BLUE, GREY, INK, MUTED, RULE = "#2a6f97", "#b9c6d0", "#22313f", "#5d6b78", "#dde3e9"
 COLOURS = (BLUE, "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", INK, "#c1442d", "#8d99ae")
 WIDTH, LETTER, LINE = 980, 6.2, 13.0
-"""Width of a drawing, of a letter and of a line of text, in units of its own."""
+"""Width of a drawing and of a letter, and height of a line of text, in drawing units."""
 LEFT, TOP, BOTTOM, GAP = 62.0, 24.0, 44.0, 16.0
 MOST_TICKS, LONGEST = 6, 26
 
@@ -38,7 +38,7 @@ Points = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Upright bars, one at each place."""
+    """Vertical bars, one at each place."""
 
     places: Points
     upper: Points
@@ -49,7 +49,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """From the least to the most at each place, as a thin upright line."""
+    """The range from minimum to maximum at each place, as a thin vertical line."""
 
     places: Points
     lower: Points
@@ -58,7 +58,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """What lies between two stepped lines; `edges` are one more than the steps."""
+    """The area between two stepped lines; there is one more of `edges` than steps."""
 
     edges: Points
     lower: Points
@@ -86,7 +86,7 @@ class Panel:
     Attributes
     ----------
     straight : float or None
-        Values up to this are drawn to scale, those above by their logarithm; None draws all to scale.
+        Values up to this are drawn on a linear scale, those above on a logarithmic one; None draws all on a linear scale.
     ticks : sequence of (place, text), optional
         Of the axis below; whole numbers where there are none.
     """
@@ -181,7 +181,7 @@ def _values(mark: Mark) -> Points:
 
 
 def _ends(marks: Sequence[Mark]) -> tuple[float, float]:
-    """The least and the largest place, with room for the marks there."""
+    """The smallest and largest positions, with room for the marks there."""
     places = [
         float(place) for mark in marks for place in (mark.edges if isinstance(mark, Area) else mark.places)
     ]
@@ -228,7 +228,7 @@ def across(
     below: str = "",
     straight: float | None = None,
 ) -> str:
-    """Lying bars, one of each series for every name, each with its number."""
+    """Horizontal bars, one per series for every name, each labelled with its number."""
     left = 12 + LETTER * max([4, *(len(_short(name)) for name in names)])
     most = max([0.0, *(value for _, values in series for value in values)]) or 1.0
     raised, row = _scale(straight), 15.0 * len(series) + 9
@@ -268,19 +268,19 @@ def _text(x: float, y: float, text: str, anchor: str = "start", *, weight: str =
 
 
 def _short(text: str, longest: int = LONGEST) -> str:
-    """A label cut to what there is room for."""
+    """A label shortened to the available space."""
     return text if len(text) <= longest else f"{text[: longest - 1]}\u2026"
 
 
 def _scale(straight: float | None) -> Callable[[float], float]:
-    """Where a value is drawn, from 0 on."""
+    """Position at which a value is drawn, from 0."""
     if straight is None:
         return lambda value: value
     return lambda value: value / straight if value <= straight else 1 + math.log10(value / straight)
 
 
 def _linear(lowest: float, highest: float, *, is_whole: bool) -> list[float]:
-    """Round numbers from the one to the other."""
+    """Round numbers covering a range."""
     step = 10.0 ** math.floor(math.log10(max(highest - lowest, 1e-300)))
     steps = (step * factor for factor in (0.1, 0.2, 0.5, 1, 2, 5, 10))
     step = next(one for one in steps if (highest - lowest) / one <= MOST_TICKS)
@@ -290,7 +290,7 @@ def _linear(lowest: float, highest: float, *, is_whole: bool) -> list[float]:
 
 
 def _powers(straight: float, most: float) -> list[float]:
-    """0, and powers of ten up to the one that holds the most; every second or third where there are many."""
+    """0, and powers of ten up to the one that covers the maximum; every second or third where there are many."""
     first, last = math.ceil(math.log10(straight) - 1e-9), math.ceil(math.log10(max(most, straight)) - 1e-9)
     step = max(1, math.ceil((last - first + 1) / MOST_TICKS))
     return [0.0, *(10.0**power for power in range(first, last + 1, step))]

@@ -1,4 +1,4 @@
-"""The frame every page shares: one HTML file with its style and its pictures inside."""
+"""The frame every page shares: one HTML file with its styles and figures embedded."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def page(title: str, subtitle: str, sections: Iterable[str], footer: str) -> str
 
 
 def sentence(text: str) -> str:
-    """Plain text as HTML; options are set as code, so that no line breaks inside one."""
+    """Plain text as HTML; options are set as code, so that no line break falls inside one."""
     return OPTION.sub(r"<code>\1</code>", escape(text))
 
 
@@ -109,7 +109,7 @@ def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """A table; numbers are set flush right. A long narrow one is cut into parts that stand in columns."""
+    """A table with numbers flush right. A long narrow one is split into parts set side by side."""
     rows = [list(line) for line in lines]
     if len(rows) > LONG and _width([header, *rows]) <= NARROW:
         parts = [html_table(header, rows[i : i + PART]) for i in range(0, len(rows), PART)]
@@ -118,7 +118,7 @@ def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
 
 
 def _width(rows: Sequence[Sequence[object]]) -> int:
-    """Characters that a line of the table takes."""
+    """Width of a line of the table in characters."""
     return sum(max(len(number(value)) for value in column) + 2 for column in zip(*rows, strict=True))
 
 
@@ -129,6 +129,6 @@ def facts(entries: Sequence[tuple[str, str]]) -> str:
 
 
 def figure(drawing: str, caption: str) -> str:
-    """A drawing as SVG with the words below it."""
+    """A drawing as SVG with its caption below."""
     drawn = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
     return f'<figure><div class="scroll">{drawn}</div><figcaption>{escape(caption)}</figcaption></figure>'

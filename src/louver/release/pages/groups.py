@@ -25,22 +25,22 @@ __all__ = ["groups_page"]
 GROUPS, PERSONS = "data/groups.parquet", "data/persons.parquet"
 
 MOST_PICTURES = 6
-"""Regions of the second level that are drawn; the file has them all."""
+"""Number of regions of the second level that are drawn; the file has them all."""
 
 MOST_PANELS, PANELS_ACROSS = 16, 4
-"""Regions of the lowest level that are drawn in small."""
+"""Number of regions of the lowest level that are drawn at small size."""
 
 MOST_ROWS = 20
-"""Sizes and regions that a table beside a picture has; the files have them all."""
+"""Number of sizes and regions in a table next to a picture; the files have them all."""
 
 MOST_BARS = 80
-"""Sizes that are drawn one by one."""
+"""Number of sizes that are drawn one by one."""
 
 SMALL = 10
-"""Numbers below this are mostly noise, and are left out where a typical error is told."""
+"""Numbers below this are mostly noise, and are left out where a typical error is stated."""
 
 DELTA = Fraction(1, 10**10)
-"""Where rho is restated as epsilon and delta."""
+"""The delta at which rho is restated as epsilon."""
 
 WITHIN_90 = 1.645
 """Standard deviations that nine tenths of normal noise lie within."""
@@ -48,7 +48,7 @@ WITHIN_90 = 1.645
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """Published numbers of one region, a line for each size."""
+    """Published numbers of one region, one line for each size."""
 
     labels: tuple[str, ...]
     lines: pa.Table
@@ -59,7 +59,7 @@ class _Region:
 
 
 def groups_page(manifest: Manifest, published: Published) -> str:
-    """The page as HTML. It is published with the release and says nothing that is not private."""
+    """The page as HTML. It is published with the release and contains nothing beyond what is released."""
     r, privacy = manifest.results, manifest.privacy
     levels: Sequence[Mapping[str, Any]] = r["levels"]
     first, largest = r["sizes"]
@@ -120,7 +120,7 @@ def _wanted(levels: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def _first_regions(
     published: Published, file: str, manifest: Manifest, wanted: Mapping[str, int], n_lines: int
 ) -> dict[str, list[_Region]]:
-    """The first regions of some levels, each with so many lines."""
+    """The first regions of some levels, each with this many lines."""
     parts: dict[str, list[pa.Table]] = {level: [] for level in wanted}
     left = {level: n * n_lines for level, n in wanted.items()}
     for part in published(file):
@@ -202,7 +202,7 @@ def _sizes_table(region: _Region) -> str:
 def _regions(
     manifest: Manifest, regions: Mapping[str, list[_Region]], persons: Mapping[str, list[_Region]]
 ) -> list[str]:
-    """The regions of the second level one by one, and the lowest level in small, each with its numbers."""
+    """The regions of the second level one by one, and those of the lowest level at small size, each with its numbers."""
     levels, query = manifest.results["levels"], manifest.results["query"]
     if len(levels) == 1:
         return []
@@ -244,7 +244,7 @@ def _regions_table(regions: Sequence[_Region], persons: Sequence[_Region], n_reg
 
 
 def _drawn(region: _Region, level: Mapping[str, Any], query: str) -> str:
-    """Groups by size, and groups of at least each size, both with what nine tenths lie within."""
+    """Groups by size, and groups of at least each size, both with their 90 % ranges."""
     shown = _occurring([region])
     sizes, groups = region.of("size"), np.array(region.of("groups"))
     at_least = groups[::-1].cumsum()[::-1]
@@ -275,7 +275,7 @@ def _drawn(region: _Region, level: Mapping[str, Any], query: str) -> str:
 
 
 def _panels(regions: Sequence[_Region]) -> str:
-    """The size distribution of several regions in small, on one scale of sizes."""
+    """The size distribution of several regions at small size, on one scale of sizes."""
     shown = _occurring(regions)
     return drawing(
         [_bars(region, shown, ", ".join(region.labels), "size") for region in regions],
@@ -311,7 +311,7 @@ def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "")
 
 
 def _answers(manifest: Manifest) -> str:
-    """What may be learnt, how accurate it is, and what to do with it."""
+    """What can be learnt, how accurate it is, and what to do with it."""
     levels = manifest.results["levels"]
     accuracy = f"A number of groups of one size is typically within {levels[0]['typical']:,} of the truth for all regions together"
     if len(levels) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from louver._verdict import Level, Verdict
@@ -34,6 +35,15 @@ def given_known(privacy: Mapping[str, Any]) -> str:
 
 def topdown_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
     """The verdict on a TopDown release, from what its manifest says about its noise."""
+    by = privacy.get("stated_by")
+    if by is not None and is_for_release:
+        sentence = (
+            f"The noise was drawn and published by {by}; louver claims no privacy loss of its own. "
+            f"The variances stated amount to {privacy['measure']} = {float(Fraction(privacy['amount'])):.4g} ({privacy['neighbours']})."
+        )
+        return Verdict(
+            Level.OK, sentence, tuple(f"Exact in these files: {what}." for what in privacy["invariants"])
+        )
     first = privacy.get("first_release")
     also = "" if first is None else f" beside {loss_of(first)} for the release it extends"
     given = ", given the exact counts listed below" if privacy["not_protected"] else ""

@@ -1,4 +1,4 @@
-"""The published tables that pages show, as they are read from a folder or lie in memory."""
+"""The published tables that pages show, whether read from a folder or held in memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from louver.release.folder import Folder, without_dictionary
 __all__ = ["Published", "in_folder", "in_memory"]
 
 Published = Callable[[str], Iterable[pa.Table]]
-"""Gives the rows of a published file, part by part."""
+"""Yields the rows of a published file, part by part."""
 
 
 def in_memory(tables: Mapping[str, pa.Table]) -> Published:
-    """Tables by the names of the files that they are written to."""
+    """Tables keyed by the names of the files that they are written to."""
     return lambda name: [without_dictionary(tables[name])]
 
 

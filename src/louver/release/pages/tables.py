@@ -1,4 +1,4 @@
-"""The page of a release of tables: what stands in them, what they were audited with, how exact they are."""
+"""The page of a release of tables: what they contain, what they were audited with, how exact they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from louver.release.pages.published import Published
 __all__ = ["tables_page"]
 
 MOST_ROWS = 40
-"""Lines of a table that are shown; the files have them all."""
+"""Number of lines of a table that are shown; the files have them all."""
 
 HIDDEN = "hidden"
 

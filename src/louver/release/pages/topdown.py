@@ -20,7 +20,7 @@ MOST_LISTED = 50
 """Regions listed by name; the manifest has them all."""
 
 LARGE_RATIO = 30
-"""Largest over smallest number beyond which an axis is logarithmic."""
+"""Ratio of largest to smallest number above which an axis is logarithmic."""
 
 Levels = Sequence[Mapping[str, Any]]
 
@@ -128,6 +128,9 @@ def _answers(manifest: Manifest) -> str:
         learnt += (
             f"; but they tell exactly, and so do not protect, {'; '.join(manifest.privacy['not_protected'])}"
         )
+    by = manifest.privacy.get("stated_by")
+    if by is not None:
+        learnt = f"Nothing by louver: the noise is that of {by}, who published it with these variances"
     error = levels[-1]["error"]
     known = f"is uncertain by about {error:.0f} people either way" if error else "is exact"
     publish = (
@@ -152,7 +155,7 @@ def _meaning_of_errors(results: Mapping[str, Any]) -> str:
 
 
 def _known_error(results: Mapping[str, Any]) -> list[str]:
-    """Standard errors by level, and bias by size, as simulations of the release tell them."""
+    """Standard errors by level, and bias by size, as estimated by simulations of the release."""
     found = results["errors"]
     if found is None:
         return []
@@ -183,7 +186,15 @@ def _known_error(results: Mapping[str, Any]) -> list[str]:
 
 def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
     privacy = manifest.privacy
-    rows = [("neighbours", f"{privacy['neighbours']}: {privacy['meaning']}")]
+    rows = []
+    if privacy.get("stated_by") is not None:
+        rows.append(
+            (
+                "noise",
+                f"drawn and published by {privacy['stated_by']}; louver claims no privacy loss of its own",
+            )
+        )
+    rows += [("neighbours", f"{privacy['neighbours']}: {privacy['meaning']}")]
     if privacy.get("first_release") is not None:
         lost = loss_of(privacy["first_release"])
         rows.append(("lost before", f"{lost}, by the release that it extends; both add up"))
@@ -231,7 +242,7 @@ def _knowledge(manifest: Manifest) -> list[str]:
 
 
 def _evaluation(levels: Levels) -> list[str]:
-    """True errors, in an evaluation only, which is never for release."""
+    """True errors; only for an evaluation, which must never be released."""
     if "mean_absolute_error" not in levels[0]:
         return []
     queries = list(levels[0]["mean_absolute_error"])
@@ -251,7 +262,7 @@ def _rounded(value: float | None) -> str:
 
 
 def _solution(results: Mapping[str, Any]) -> list[str]:
-    """What the solvers said, level by level; where the failsafe was used."""
+    """What the solvers reported, level by level, and where the failsafe was used."""
     rescued = results["failsafe"]
     parts = [
         table(
@@ -303,7 +314,7 @@ def _sizes(levels: Levels) -> str:
     panels = []
     for level in levels[-3:]:
         sizes, n = level["sizes"][::-1], level["regions"]
-        if len(sizes) < n:  # between two of the sizes that are told regions have at least the smaller one
+        if len(sizes) < n:  # between two of the sizes given, regions have at least the smaller one
             edges, heights = [place * n / (len(sizes) - 1) for place in range(len(sizes))], sizes[1:]
         else:
             edges, heights = [float(place) for place in range(n + 1)], sizes

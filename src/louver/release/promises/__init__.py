@@ -36,7 +36,12 @@ from louver.release.promises.mapping import MappingPromise, check_mapping
 from louver.release.promises.one_recoding import OneRecoding, check_one_recoding
 from louver.release.promises.protected import ProtectedTablesPromise, check_protected
 from louver.release.promises.records import Records, check_records
-from louver.release.promises.rounded import RoundedTablesPromise, check_rounded
+from louver.release.promises.rounded import (
+    CellKeyTablesPromise,
+    RoundedTablesPromise,
+    check_cell_keys,
+    check_rounded,
+)
 from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
 
@@ -64,12 +69,13 @@ PROMISES: Mapping[str, Registered] = {
     "tables": Registered(PublishedTables, check_tables),
     "protected-tables": Registered(ProtectedTablesPromise, check_protected, only=frozenset({"hide"})),
     "rounded-tables": Registered(RoundedTablesPromise, check_rounded, only=frozenset({"round"})),
+    "cell-key-tables": Registered(CellKeyTablesPromise, check_cell_keys, only=frozenset({"cellkey"})),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """Promises of a verb: all of `always` and exactly one of `one_of`, each once; `may` come more often."""
+    """Promises of a verb: all of `always` and exactly one of `one_of`, each once; those of `may` any number of times."""
 
     always: frozenset[str]
     one_of: frozenset[str]
@@ -83,7 +89,9 @@ REQUIRED: Mapping[str, Required] = {
         may=frozenset({"l-diversity", "t-closeness", "columns", "csv", "one-recoding"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
-    "protect": Required(always=frozenset(), one_of=frozenset({"protected-tables", "rounded-tables"})),
+    "protect": Required(
+        always=frozenset(), one_of=frozenset({"protected-tables", "rounded-tables", "cell-key-tables"})
+    ),
     "audit": Required(always=frozenset(), one_of=frozenset({"tables"})),
     "topdown": Required(
         always=frozenset(),

@@ -37,7 +37,7 @@ def weaknesses(manifest: Manifest) -> Iterator[str]:
 
 
 def _anonymize(manifest: Manifest) -> Iterator[str]:
-    """k, its sort, the quasi-identifiers, l and t as the parameters have them."""
+    """k, its kind, the quasi-identifiers, l and t, as given in the parameters."""
     asked, by_name = manifest.parameters, _by_name(manifest.promises)
     sort = _sort_of(asked)
     for entry in by_name.get(sort, [{}]):
@@ -57,7 +57,7 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
         wanted = asked.get("sensitive", []) if asked.get(key) is not None else []
         field = "kind" if key == "l" else "distance"
         made = [(entry.get("sensitive"), entry.get(key), entry.get(field)) for entry in by_name.get(name, [])]
-        if asked.get(kind) is None:  # whichever suits the values; of the two that there are
+        if asked.get(kind) is None:  # whichever of the two kinds suits the values
             made = [
                 (sensitive, value, None) for sensitive, value, sort in made if sort in ("equal", "ordered")
             ]
@@ -68,7 +68,7 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
 
 
 def _is_missing(entry: Entry, asked: Entry) -> bool:
-    """Whether what a promise calls missing is empty, or was said to stand for it."""
+    """Whether what a promise calls missing is empty, or was declared a missing-value code."""
     codes = asked.get("missing_code", {}).get(entry.get("sensitive"), [])
     unknown = entry.get("unknown")
     if asked.get("count_missing", True):
@@ -77,7 +77,7 @@ def _is_missing(entry: Entry, asked: Entry) -> bool:
 
 
 def _sort_of(asked: Entry) -> str:
-    """Which sort of k the parameters ask for."""
+    """Which kind of k the parameters ask for."""
     if str(asked.get("method")).startswith("freeform-"):
         return "freeform"
     if asked.get("unit") is not None:
@@ -126,7 +126,7 @@ def _protect(manifest: Manifest) -> Iterator[str]:
 
 
 def _topdown(manifest: Manifest) -> Iterator[str]:
-    """The levels that the results list; and where a release was extended, that and its rules."""
+    """The levels that the results list; and if a release was extended, that extension and its rules."""
     levels = [level.get("name") for level in manifest.results.get("levels", [])]
     by_name, asked = _by_name(manifest.promises), manifest.parameters
     for entry in by_name.get("topdown", []):

@@ -1,4 +1,4 @@
-"""What every promise has: a model that its entry in the manifest must fit to the letter, and a check."""
+"""What every promise has: a model that its entry in the manifest must match exactly, and a check."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ TOLERANCE = 1e-9
 """Slack for promises about real numbers (entropies, distances, losses)."""
 
 MERGED_ROWS = 1 << 20
-"""Distinct rows that are collected before they are merged."""
+"""Number of distinct rows collected before they are merged."""
 
 
 class Promise(BaseModel):
-    """One entry of a manifest's `promises`: nothing missing, nothing more, every value of its type and in its range."""
+    """One entry of a manifest's `promises`: nothing missing, nothing extra, every value of its type and in its range."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    # Each model is built when first requested: a release needs only those of its own verb.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     promise: str
 
@@ -70,7 +71,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A promise by its model and its check; `only` lists the methods that may make it, where not all may."""
+    """A promise with its model and check; `only` lists the methods that may make it, if not all may."""
 
     model: type[Promise]
     check: Callable[[Context, Any], Outcome]
@@ -91,7 +92,7 @@ def count_distinct(folder: Folder, file: str, names: Sequence[str]) -> pa.Table:
 
 
 def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Table, list[pa.Array]]:
-    """The same with numbers in the place of values, and for each column the values that they stand for.
+    """The same with numbers in place of values, and for each column the values that they stand for.
 
     Numbers take a fraction of the memory: the classes of a large file are millions of rows.
     """
@@ -115,7 +116,7 @@ def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Tab
 
 
 def _growing(batches: Iterator[pa.Table], known: Sequence[pa.Array]) -> Iterator[pa.Table]:
-    """Batches, taken together until they have as many rows as there are values known by now.
+    """Batches, merged until they have as many rows as there are values known so far.
 
     Numbering a batch looks at all values that are known: for a file of as many values as classes, every batch by itself would
     cost the square of its length.
@@ -135,7 +136,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _numbered(column: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The place of each value in a list of values, which gets those that are new."""
+    """The position of each value in a list of values; new ones are appended to it."""
     if not pa.types.is_dictionary(column.type) or column.indices.null_count:
         column = (
             column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
@@ -165,7 +166,7 @@ def codes_of(table: pa.Table, names: Sequence[str]) -> Ints:
 
 
 def places_in(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> Ints:
-    """Position of each value of a text column in a list, -1 where it is not there."""
+    """Position of each value of a text column in a list, -1 where it is absent."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
@@ -178,7 +179,7 @@ def places_in(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> Ints:
 
 
 class Places:
-    """Positions in a long list of texts that is asked for again and again, mostly in its order.
+    """Positions in a long list of strings that is searched again and again, mostly in its order.
 
     Examples
     --------

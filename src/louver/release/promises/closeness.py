@@ -31,8 +31,8 @@ class TCloseness(AboutSensitive):
         Hierarchical distance: `hierarchy[h][value]` numbers the node above each value at height h + 1; the last is the root, and
         the only level with a single node.
 
-    Every value listed occurs in the file. Values that nobody has, and levels above the root, would divide each distance by more than
-    the data hold: any class could be called close. For the same reason a level that unites no nodes of the one below is not counted.
+    Every value listed occurs in the file. Values that never occur, and levels above the root, would divide each distance by more than
+    the data warrant: any class could pass as close. For the same reason a level that merges no nodes of the one below is not counted.
     """
 
     promise: Literal["t-closeness"]
@@ -72,7 +72,7 @@ def _distances(difference: Floats, promise: TCloseness) -> Floats:
 
 
 def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
-    """Refuse what is no tree over the values: a level of another length, nodes that part again, no root or several."""
+    """Reject anything but a tree over the values: levels of unequal length, nodes that split again, no root or several roots."""
     if not levels or any(len(level) != n_values for level in levels):
         raise Malformed("the hierarchy is no tree over the sensitive values")
     if [len(set(level)) == 1 for level in levels] != [False] * (len(levels) - 1) + [True]:
@@ -91,7 +91,7 @@ def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
 def tree_distance(difference: Floats, levels: Sequence[Sequence[int]]) -> Floats:
     """Earth mover's distance where moving across a node at height h of H costs h / H.
 
-    A unit that leaves its node at height h crosses it once each way: half the absolute surplus of every node, times 1 / H, adds
+    A unit that leaves its node at height h crosses it once each way: half the absolute surplus, summed over the nodes, times 1 / H, adds
     up to the distance.
     """
     total: Floats = np.abs(difference).sum(axis=1)

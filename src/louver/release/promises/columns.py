@@ -1,4 +1,4 @@
-"""The dictionary of columns beside generalised records, and the same records as CSV."""
+"""The dictionary of columns that accompanies generalised records, and the same records as CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
-from louver.release.promises.csv_copy import csv_problem
+from louver.release.promises.copies import csv_problem
 from louver.release.promises.mapping import DATA, published_columns
 
 __all__ = ["Columns", "CsvCopy", "check_columns", "check_csv"]
@@ -35,7 +35,7 @@ class CsvCopy(Promise):
 
 
 def check_columns(context: Context, promise: Columns) -> Outcome:
-    """Compare the names of both."""
+    """Compare the column names of both."""
     folder = context.folder
     dictionary = folder.table(promise.dictionary)
     if [(field.name, field.type) for field in dictionary.schema] != list(SCHEMA.items()):

@@ -1,6 +1,6 @@
-"""What lies in a release: files that its verb publishes and its promises speak of, with the columns that they must have.
+"""What a release contains: files that its verb publishes and its promises cover, with the columns that they must have.
 
-A file that no promise speaks of could hold anything, and so could a column, a note in a file's metadata or bytes between its parts that
+A file that no promise covers could hold anything, and so could a column, a note in a file's metadata or bytes between its parts that
 nobody looks at. So the list of what may be there is closed, and follows from the promises: dropping a promise makes its file one too many.
 """
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
 from louver.release.promises.base import Context, Outcome
-from louver.release.promises.csv_copy import csv_of
+from louver.release.promises.copies import csv_of, excel_of
 from louver.release.promises.measurements import MEASUREMENTS
 
 __all__ = ["check_contents"]
@@ -26,18 +26,15 @@ MEASURED = ["level", "node", "query", "values", "variance", "entry"]
 
 PARQUET_KEYS = {b"ARROW:schema"}
 OWN_KEYS = {b"louver"}
-"""Of measurements, which describe themselves; their own check knows what they may say."""
+"""Files of measurements, which describe themselves; their own check knows what they may contain."""
 
 FIELD_KEYS = {b"PARQUET:field_id"}
-ROOM = 256
-"""Bytes of a Parquet file, for each part of a column, that belong to no part: other writers put indexes there."""
-
 LONGEST_WRITER = 200
-"""Characters of the name of the software that wrote a Parquet file."""
+"""Maximum length of the name of the software that wrote a Parquet file."""
 
 Entry = Mapping[str, Any]
 Columns = Sequence[Sequence[str]]
-"""What the columns of a file may be called: one of several lists, or anything where there is none."""
+"""What the columns of a file may be called: one of several lists, or anything if there is no list."""
 
 
 def check_contents(context: Context) -> Outcome:
@@ -118,10 +115,11 @@ def _audit(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[s
 
 
 def _protect(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
-    entry = by_name.get("protected-tables") or by_name.get("rounded-tables") or {}
+    names = ("protected-tables", "rounded-tables", "cell-key-tables")
+    entry = next((by_name[name] for name in names if name in by_name), {})
     for table in entry.get("tables", ()):
-        yield str(table["file"]), ()  # its own check knows its columns
-        yield csv_of(str(table["file"])), ()
+        file = str(table["file"])  # its own check knows its columns
+        yield from ((one, ()) for one in (file, csv_of(file), excel_of(file)))
 
 
 FILES = {
@@ -141,7 +139,7 @@ class _Among(tuple[Sequence[str], ...]):
 
 
 def _parquet_problems(folder: Folder, verb: str, file: str, names: Columns) -> Iterator[str]:
-    """What is in a Parquet file that no column of its list holds."""
+    """What a Parquet file holds beyond the columns of its list."""
     metadata = folder.footer(file)
     schema = metadata.schema.to_arrow_schema()
     found = schema.names
@@ -157,23 +155,19 @@ def _parquet_problems(folder: Folder, verb: str, file: str, names: Columns) -> I
         yield "has notes in its metadata that louver does not write"
     if any(not set(field.metadata or ()) <= FIELD_KEYS for field in _fields(schema)):
         yield "has notes in its columns that louver does not write"
-    if _unaccounted(metadata, folder.file(file).stat().st_size) > ROOM * _n_chunks(metadata):
+    if _unaccounted(metadata, folder.file(file).stat().st_size):
         yield "has bytes that belong to no column"
 
 
 def _fields(schema: Iterable[pa.Field]) -> Iterator[pa.Field]:
-    """Every field, and those within."""
+    """Every field, nested ones included."""
     for field in schema:
         yield field
         yield from _fields(field.type.field(place) for place in range(field.type.num_fields))
 
 
-def _n_chunks(metadata: pq.FileMetaData) -> int:
-    return int(metadata.num_row_groups * metadata.num_columns)
-
-
 def _unaccounted(metadata: pq.FileMetaData, size: int) -> int:
-    """Bytes that are neither of a column nor of the footer."""
+    """Bytes that belong neither to a column nor to the footer."""
     used = sum(
         metadata.row_group(group).column(column).total_compressed_size
         for group in range(metadata.num_row_groups)

@@ -26,7 +26,7 @@ from louver.release.promises.base import (
 __all__ = ["AboutSensitive", "LDiversity", "SensitiveCounts", "check_l_diversity", "count_sensitive"]
 
 BLOCK_CELLS = 1 << 22
-"""Cells of classes by values that are looked at together."""
+"""Number of class-by-value cells examined together."""
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 DAY = re.compile(r"([0-9]{1,4})([-./])([0-9]{1,2})\2([0-9]{1,4})([T ][0-9:.,+Z -]*)?")
@@ -36,7 +36,7 @@ NAMED_DAY = re.compile(
 )
 
 UNKNOWN = -1
-"""Place of a value that is missing."""
+"""Position that stands for a missing value."""
 
 
 class AboutSensitive(Promise):
@@ -49,7 +49,7 @@ class AboutSensitive(Promise):
         what stands for a missing value and the label of that; None is a missing one. Releases of
         early versions have one text each, and "None" for a missing value.
     unknown : tuple, optional
-        Texts that stand for a missing value, which is no value; without it a missing value is one of `values`.
+        Texts that stand for a missing value, which does not count as a value; if omitted, it is one of `values`.
     """
 
     file: Literal["data/anonymized.parquet"]
@@ -137,7 +137,7 @@ def _missing_in(context: Context, promise: AboutSensitive) -> set[object]:
 
 
 def _value_of(text: str | None) -> object:
-    """What a text says: spellings of one number or of one day say the same, and any other text says itself."""
+    """The value of a text: different spellings of a number or a day are equal, and any other text is its own value."""
     if text is None:
         return None
     if NUMBER.fullmatch(text.strip()) and math.isfinite(float(text)):

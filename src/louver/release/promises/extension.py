@@ -1,4 +1,4 @@
-"""An extension: its people are those of a first release, row by row, with more said about them; and its edit rules."""
+"""An extension: its people are those of a first release, row by row, with further attributes; and its edit rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MICRODATA = "data/microdata.parquet"
 
 
 class View(BaseModel):
-    """Which attribute stands for one of the first release, and the old label of each of its labels."""
+    """Which attribute represents one of the first release, and the old label for each of its labels."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -33,16 +33,16 @@ class View(BaseModel):
 
 
 class Extension(Promise):
-    """That every row, seen through the first release's attributes, is the same row of the first release.
+    """Every row, reduced to the first release's attributes, equals the corresponding row of the first release.
 
     Attributes
     ----------
     first, first_manifest : str
         Copies of the first release's microdata and manifest.
     first_digest : str
-        The manifest's hash of itself, by which the first release is known.
+        Digest in the manifest, which identifies the first release.
     attributes : mapping
-        For each attribute of the first release what stands for it.
+        What represents each attribute of the first release.
     """
 
     promise: Literal["extension"]
@@ -66,7 +66,7 @@ class Rule(BaseModel):
 
 
 class EditRules(Promise):
-    """In how many leaves each edit rule does not hold."""
+    """The number of leaves in which each edit rule is violated."""
 
     promise: Literal["edit-rules"]
     file: Literal["data/microdata.parquet"]
@@ -91,7 +91,7 @@ class Gap(BaseModel):
         return self
 
     def n_broken(self, held: pa.Table, column: str) -> int:
-        """Leaves with one head and nobody outside in which the oldest, or youngest, is too near the head's age."""
+        """Leaves with one head and no outsiders in which the oldest, or youngest, is too close to the head's age."""
         own = held.filter((pc.field("heads") == 1) & (pc.field("outside") == 0) & pc.field(column).is_valid())
         apart = own[column].to_numpy() - own["age"].to_numpy()
         is_near = -apart < self.younger if self.younger is not None else apart < self.older
@@ -99,7 +99,7 @@ class Gap(BaseModel):
 
 
 class Households(Promise):
-    """In how many leaves with one head, and with members alone, each gap in years does not hold."""
+    """The number of leaves with one head and only members in which each age gap is violated."""
 
     promise: Literal["households"]
     file: Literal["data/microdata.parquet"]
@@ -111,7 +111,7 @@ class Households(Promise):
 
 
 def check_extension(context: Context, promise: Extension) -> Outcome:
-    """Compare the people with those of the first release, whose manifest must vouch for them."""
+    """Compare the people with those of the first release, which must match its manifest."""
     folder = context.folder
     attributes = _first_attributes(folder, promise)
     if isinstance(attributes, str):
@@ -153,7 +153,7 @@ def _first_attributes(folder: Folder, promise: Extension) -> Mapping[str, Sequen
 def _is_same(
     batch: pa.Table, before: pa.Table, promise: Extension, attributes: Mapping[str, Sequence[str]]
 ) -> bool:
-    """Whether rows look alike through the first release's attributes."""
+    """Whether rows agree in the first release's attributes."""
     for name in promise.regions:
         if not batch[name].cast(pa.string()).equals(before[name].cast(pa.string())):
             return False
@@ -238,7 +238,7 @@ def _by_leaf(table: pa.Table, n_rules: int) -> pa.Table:
 
 
 def _gathered(table: pa.Table, ways: Sequence[tuple[str, str]]) -> pa.Table:
-    """One row for each leaf, columns put together in their ways."""
+    """One row for each leaf, with columns aggregated as specified."""
     done = table.group_by("leaf").aggregate(list(ways))
     return done.select(["leaf", *(f"{name}_{way}" for name, way in ways)]).rename_columns(
         ["leaf", *(name for name, _ in ways)]

@@ -1,4 +1,4 @@
-"""Freeform generalisation: weaker than k-anonymity, what follows from it can be counted."""
+"""Freeform generalisation: weaker than k-anonymity, but its consequences can be checked by counting."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from louver.release.promises.mapping import (
 __all__ = ["Freeform", "check_freeform"]
 
 BLOCK_CELLS = 1 << 24
-"""Pairs of published records looked at at once."""
+"""Number of pairs of published records examined at once."""
 
 
 class Freeform(Promise):
-    """The values of every published record meet those of k published records, its own among them.
+    """The values of every published record overlap those of k published records, including itself.
 
     Follows from what freeform generalisation promises: a published record covers k original ones, and each of these
     is covered by its own published record too.
@@ -35,7 +35,7 @@ class Freeform(Promise):
     Attributes
     ----------
     open : tuple of str
-        Columns in which a missing value matches anything: it may be what two values have in common.
+        Columns in which a missing value matches anything: it may be the value that two entries share.
     """
 
     promise: Literal["freeform"]
@@ -47,7 +47,7 @@ class Freeform(Promise):
 
 
 def check_freeform(context: Context, promise: Freeform) -> Outcome:
-    """Count, for every distinct published record, the records that it meets."""
+    """For every distinct published record, count the records that it overlaps."""
     groups, sizes, meets = _groups(context, promise)
     fewest = int(sizes.sum())
     step = max(1, BLOCK_CELLS // max(1, len(groups)))
@@ -62,7 +62,7 @@ def check_freeform(context: Context, promise: Freeform) -> Outcome:
 
 
 def _groups(context: Context, promise: Freeform) -> tuple[Ints, Ints, list[Bools]]:
-    """Distinct published records as places in the mapping, their numbers, and by column which values meet."""
+    """Distinct published records as positions in the mapping, their counts, and for each column which values overlap."""
     mapping = read_mapping(context.folder)
     names = attributes_of(mapping)
     columns = [published_columns(context.folder, name) for name in names]
@@ -84,7 +84,7 @@ def _groups(context: Context, promise: Freeform) -> tuple[Ints, Ints, list[Bools
 
 
 def _meets(lines: Sequence[Line]) -> Bools:
-    """Whether two published values of an attribute stand for a common original value."""
+    """Whether two published values of an attribute share an original value that both may stand for."""
     is_open = np.array([line["sort"] in ("anything", "missing") for line in lines])
     meet: Bools = is_open[:, None] | is_open[None, :]
     if any(line["members"] for line in lines):

@@ -1,9 +1,9 @@
-"""Epsilon and delta of counts with discrete Gaussian noise, from the definition and with code of its own.
+"""Epsilon and delta of counts with discrete Gaussian noise, computed independently from the definition.
 
 One step of the neighbour relation changes some counts by whole numbers. The loss at an outcome is ln P/Q, and the least delta at epsilon is
-E[max(0, 1 - e^(epsilon - L))] with L the sum of the losses of all counts (docs/proofs/composition.md, section 1). The law of L is found on a
-grid by Fourier transforms, tilted so that it lies around epsilon: delta may be as small as one likes. This is a numerical check of a claim,
-good to a thousandth of delta, and no proof.
+E[max(0, 1 - e^(epsilon - L))], L being the sum of the losses of all counts (docs/proofs/composition.md, section 1). Its law is found on a
+grid by Fourier transforms, tilted so that it lies around epsilon: delta may be arbitrarily small. This is a numerical check of a claim,
+accurate to a thousandth of delta, not a proof.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ POINTS = 1 << 16
 """Points of the grid."""
 
 SPREAD, REACH = 30.0, 14.0
-"""Width of the grid, and half that of the noise of one count, in standard deviations."""
+"""Width of the grid, and half-width of the noise of one count, in standard deviations."""
 
 FINE = 500.0
-"""Standard deviations of more steps than this are taken several whole numbers at a time."""
+"""Noise whose standard deviation exceeds this is evaluated several whole numbers at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """So many counts, with noise of the parameter sigma_squared, change by `shift` each."""
+    """A number of counts, with noise of parameter sigma_squared, that change by `shift` each."""
 
     sigma_squared: float
     shift: int
@@ -81,7 +81,7 @@ def _tilted(one: Changed, tilt: float) -> tuple[Floats, Floats, float]:
 
 
 def _on_grid(place: Floats, share: Floats) -> Floats:
-    """Probabilities on whole places, each divided between its two neighbours so that the mean stays."""
+    """Probabilities on integer positions, each split between its two neighbours so that the mean is preserved."""
     below = np.floor(place)
     part = share * (place - below)
     index = below.astype(np.int64)

@@ -85,7 +85,7 @@ def check_group_table(context: Context, promise: GroupTable) -> Outcome:
 
 
 def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[pa.Table], str | None]:
-    """The rows of each level, their regions called by position, and what is wrong with them by themselves."""
+    """The rows of each level, with regions named by position, and what is wrong with each level on its own."""
     names = list(promise.levels)
     table = context.folder.table(promise.file)
     if table.column_names[: len(names) + 2] != [*names[1:], "level", "size", "groups"]:
@@ -140,12 +140,12 @@ def _keys(n_regions: int) -> list[str]:
 
 
 def _by_position(table: pa.Table, n_regions: int) -> pa.Table:
-    """Without dictionaries, the regions in front called by position: Arrow reads a name that begins with a dot as a path."""
+    """Without dictionaries, and with the leading region columns named by position: Arrow reads a name that begins with a dot as a path."""
     return without_dictionary(table.rename_columns([*_keys(n_regions), *table.column_names[n_regions:]]))
 
 
 def _holds_numbers(table: pa.Table, number: str = "groups") -> bool:
-    """Whether every number lies in its interval; releases made before have none."""
+    """Whether every number lies in its interval; older releases have no intervals."""
     told = ERROR_COLUMNS.intersection(table.column_names)
     if not told:
         return True
@@ -162,5 +162,5 @@ def _holds_numbers(table: pa.Table, number: str = "groups") -> bool:
 
 
 def _distinct(table: pa.Table, names: list[str]) -> pa.Table:
-    """Distinct combinations of columns; of none there is one."""
+    """Distinct combinations of columns; for no columns there is one."""
     return table.group_by(names).aggregate([]) if names else table.slice(0, 1)

@@ -36,7 +36,7 @@ class KMap(Promise):
 
 
 class KUnits(Promise):
-    """Every published combination is listed with its different units (households), k of them or more, and has as many records."""
+    """Every published combination is listed with its distinct units (households), k of them or more, and has as many records."""
 
     promise: Literal["k-units"]
     file: Literal["data/anonymized.parquet"]
@@ -78,7 +78,7 @@ def check_k_units(context: Context, promise: KUnits) -> Outcome:
 
 
 def _listed(context: Context, promise: KMap | KUnits, counted: str) -> pa.Table | Outcome:
-    """Every class with its records and what is listed of it, or what is wrong with the list."""
+    """Every class with its records and what is listed about it, or what is wrong with the list."""
     published = count_distinct(context.folder, promise.file, promise.quasi)
     keys = published.column_names[:-1]
     if not published.num_rows:

@@ -1,7 +1,7 @@
-"""How much of each quasi-identifier published records lose, measured by what is published of it and nothing else.
+"""How much detail of each quasi-identifier published records lose, measured only by what is published of it.
 
 An interval of numbers loses its width over the width of all intervals together. A value that stands for labels loses their number
-less one, over all labels that occur in the mapping (less one where they have an order). What may be anything loses everything.
+less one, over all labels that occur in the mapping (less one if they are ordered). A value that may be anything loses everything.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check_losses(context: Context, promise: Losses) -> Outcome:
 
 
 def mean_loss(lines: pa.Table) -> float:
-    """Mean over records of the share that one attribute loses."""
+    """Mean over records of the share of information lost in one attribute."""
     records = lines["records"].to_numpy().astype(np.float64)
     shares = _label_shares(lines) if lines["members"].null_count < lines.num_rows else _width_shares(lines)
     shares[np.asarray(lines["sort"]) == "anything"] = 1.0
@@ -52,7 +52,7 @@ def mean_loss(lines: pa.Table) -> float:
 
 
 def _label_shares(lines: pa.Table) -> Floats:
-    """Labels that each value stands for, less one, over what there is to lose; 0 for a missing value."""
+    """Labels that each value stands for, less one, over the largest possible loss; 0 for a missing value."""
     n_labels = pc.count_distinct(pc.list_flatten(lines["members"])).as_py()
     sizes = pc.fill_null(pc.list_value_length(lines["members"]), 1).to_numpy().astype(np.float64)
     most = n_labels - (np.asarray(lines["sort"]) == "interval")

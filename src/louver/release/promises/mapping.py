@@ -42,7 +42,7 @@ Value = tuple[object, ...]
 
 
 class MappingPromise(Promise):
-    """Every published value is in the mapping, which has no other, with as many records as it says and the values that it prints."""
+    """The mapping lists exactly the published values, with the correct number of records and the values as printed."""
 
     promise: Literal["mapping"]
     file: Literal["data/anonymized.parquet"]
@@ -50,7 +50,7 @@ class MappingPromise(Promise):
 
 
 def read_mapping(folder: Folder) -> pa.Table:
-    """The mapping, with the columns and types it must have; no value can be published more often than there are records."""
+    """The mapping, with the required columns and types; no value can be published more often than there are records."""
     n_cells = folder.rows(DATA) * len(folder.schema(DATA))
     mapping = folder.table(MAPPING, most_rows=n_cells)
     if [(field.name, field.type) for field in mapping.schema] != list(SCHEMA.items()):
@@ -66,7 +66,7 @@ def attributes_of(mapping: pa.Table) -> list[str]:
 
 
 def lines_of(mapping: pa.Table, name: str) -> list[Line]:
-    """What the mapping says of one column."""
+    """What the mapping says about one column."""
     lines: list[Line] = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
     return lines
 
@@ -77,7 +77,7 @@ def published_columns(folder: Folder, name: str) -> list[str]:
 
 
 def value_of(line: Line, columns: list[str]) -> Value:
-    """What records publish of an attribute where a line of the mapping holds for them."""
+    """What records publish for an attribute if a line of the mapping applies to them."""
     if len(columns) == 1:
         return (line["published"],)
     return (line["members"][0], line["members"][-1]) if line["members"] else (line["lower"], line["upper"])
@@ -103,17 +103,17 @@ def _fits(found: pa.Table, lines: pa.Table) -> bool:
     """Whether the texts that records publish, and how often, are what the lines of the mapping say."""
     most = pc.sum(found["n"]).as_py() or 0
     if pc.any(pc.or_(pc.less(lines["records"], 0), pc.greater(lines["records"], most))).as_py():
-        return False  # and no sum leaves 64 bits
+        return False  # and no sum exceeds 64 bits
     said = pa.table([lines["published"], pc.multiply(lines["records"], -1)], names=["0", "n"])
     both = pa.concat_tables([found, said]).group_by("0").aggregate([("n", "sum")])
     return both.num_rows == found.num_rows and not pc.any(pc.not_equal(both["n_sum"], 0)).as_py()
 
 
 def _fits_by_ends(found: pa.Table, lines: Sequence[Line], columns: list[str]) -> bool:
-    """The same of other values: two ends of an interval, each in a column."""
+    """The same for other values: the two ends of an interval, in one column each."""
     *values, counts = found.to_pydict().values()
     said: dict[Value, int] = {}
-    # A missing value and everything are both two empty ends.
+    # A missing value and a value that covers everything both have two empty ends.
     for line in lines:
         value = value_of(line, columns)
         said[value] = said.get(value, 0) + line["records"]

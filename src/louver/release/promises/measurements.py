@@ -1,6 +1,6 @@
 """Noisy answers in a release: drawn for the debit that the manifest names, and as private as it says.
 
-Spending verbs publish one file of measurements; what it says of itself must be what the manifest says.
+Spending verbs publish one file of measurements; its own description must match the manifest.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
+from louver.errors import printable
 from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest
 from louver.release.promises.base import Context, Outcome
 from louver.release.strict_json import is_as_written, parse_json
 
-__all__ = ["MEASUREMENTS", "check_measurements"]
+__all__ = ["MEASUREMENTS", "check_measurements", "publisher_of"]
 
 MEASUREMENTS = {"groups": "measurements/groups.parquet", "topdown": "measurements/topdown.parquet"}
 """Where each spending verb keeps them."""
@@ -28,22 +29,34 @@ FORMS = {
     "loss": r"(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)",
 }
 DESCRIBED = {"format", "not_private", "entry", "entry_hash", "loss", "design"}
+PUBLISHED_BY = "published_by"
+"""Who drew the noise, where louver did not."""
 
 
 def check_measurements(context: Context) -> Outcome:
-    """Compare the file's own description, and the entry beside every answer, with the manifest."""
+    """Compare the file's own description, and the entry next to every answer, with the manifest."""
     manifest, name = context.manifest, MEASUREMENTS[context.manifest.verb]
     for problem in _problems(context.folder, manifest, name):
         return Outcome(False, problem)
-    paid = "seeded" if manifest.ledger_head is None else f"paid by entry {manifest.ledger_head.split(':')[0]}"
+    by = publisher_of(manifest)
+    paid = "seeded" if by is None else f"published by {printable(by)}; no ledger of louver paid for them"
+    if manifest.ledger_head is not None:
+        paid = f"paid by entry {manifest.ledger_head.split(':')[0]}"
     return Outcome(True, f"{context.folder.rows(name)} noisy answers, {paid}")
+
+
+def publisher_of(manifest: Manifest) -> str | None:
+    """Who drew and published the noise of a TopDown release, where louver did not."""
+    published = manifest.parameters.get("published") if manifest.verb == "topdown" else None
+    return str(published.get("by")) if isinstance(published, dict) else None
 
 
 def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
     told = parse_json(folder.metadata(name).get(b"louver", b"{}"))
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         raise Malformed("the measurements do not describe themselves")
-    is_closed = set(told) <= DESCRIBED and all(
+    by = publisher_of(manifest)
+    is_closed = set(told) <= DESCRIBED | ({PUBLISHED_BY} if by is not None else set()) and all(
         told.get(key) is None or re.fullmatch(form, str(told[key])) for key, form in FORMS.items()
     )
     if not is_closed or not is_as_written(folder.metadata(name)[b"louver"]):
@@ -54,7 +67,11 @@ def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
         yield "the measurements are not those that the manifest's ledger entry paid for"
     if told["not_private"] != manifest.not_private:
         yield "the measurements and the manifest differ on whether the noise is private"
-    if head is None and not manifest.not_private:
+    if told.get(PUBLISHED_BY) != by:
+        yield "the measurements and the manifest differ on who published them"
+    if by is not None and (head is not None or manifest.not_private):
+        yield "measurements that somebody else published are neither paid from a ledger nor seeded"
+    if by is None and head is None and not manifest.not_private:
         yield "no ledger entry paid for the measurements, and the manifest calls them private"
     for batch in folder.batches(name, ["entry"]):
         if pc.unique(batch["entry"]).to_pylist() != [entry]:

@@ -1,11 +1,12 @@
-"""What was measured with which noise: the list of levels and queries, read from the measurements themselves.
+"""What was measured and with what noise: the list of levels and queries, read from the measurements themselves.
 
 A file of measurements has one row group for each batch of regions of one level and query. Every query of a level must have answered
-every region of the level once: what is measured twice is lost twice.
+every region of the level once: what is measured twice costs its loss twice.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,33 +30,60 @@ class Measured:
     n_values: int
 
 
-def read_noise(folder: Folder, file: str) -> Mapping[tuple[str, str], Measured]:
-    """The noise of every level and query, in the order of the file."""
+def read_noise(
+    folder: Folder, file: str, *, is_published: bool = False
+) -> Mapping[tuple[str, str], Measured]:
+    """The noise of every level and query, in the order of the file.
+
+    Parameters
+    ----------
+    is_published : bool
+        Whether another publisher released the measurements: regions may then differ in noise or lack an answer, and the variance
+        is the one that most regions have, the smallest of several.
+    """
     levels: dict[str, _Level] = {}
+    variances: dict[tuple[str, str], Counter[float]] = {}
     for rows, n_values in folder.row_groups(file, COLUMNS):
+        n_answers = rows.num_rows - (rows["variance"].null_count if is_published else 0)
         if rows.num_rows:
-            level, query, variance = (_one(rows[name]) for name in COLUMNS[:3])
-            if n_values % rows.num_rows or not isinstance(variance, float):
+            level, query = (str(_one(rows[name])) for name in COLUMNS[:2])
+            n_values -= rows.num_rows - n_answers  # a region without an answer counts as one value
+            stated = rows["variance"].drop_null().to_pylist()
+            found: Counter[float] = Counter(stated)
+            if not is_published:
+                _one(rows["variance"])
+            if n_values % max(1, n_answers) or not all(isinstance(variance, float) for variance in found):
                 raise Malformed("the measured regions do not all have as many numbers")
-            own = levels.setdefault(str(level), _Level(str(query)))
-            own.take(str(query), (variance, n_values // rows.num_rows), rows["node"].combine_chunks())
+            own = levels.setdefault(level, _Level(query))
+            nodes = rows["node"].combine_chunks()
+            if not n_answers:
+                own.take(query, None, nodes)
+                continue
+            usual = None if is_published else next(iter(found))
+            own.take(query, (usual, n_values // n_answers), nodes)
+            variances.setdefault((level, query), Counter()).update(found)
     return {
-        (name, query): Measured(variance, level.n_regions(), width)
+        (name, query): Measured(_usual(variances[name, query]), level.n_regions(), width)
         for name, level in levels.items()
-        for query, (variance, width) in level.noise.items()
+        for query, (_, width) in level.noise.items()
     }
+
+
+def _usual(variances: Counter[float]) -> float:
+    """The variance that most regions have, the smallest of several."""
+    return min(variances, key=lambda variance: (-variances[variance], variance))
 
 
 class _Level:
     """The regions of a level, as its first query lists them; the other queries must list the same."""
 
     def __init__(self, first: str) -> None:
-        self.first, self.noise = first, dict[str, tuple[float, int]]()
+        self.first, self.noise = first, dict[str, tuple[float | None, int]]()
         self._parts, self._at = list[pa.Array](), dict[str, tuple[int, int]]()
 
-    def take(self, query: str, noise: tuple[float, int], regions: pa.Array) -> None:
-        """A batch of a query: its noise, and the regions that it answers next."""
-        if self.noise.setdefault(query, noise) != noise:
+    def take(self, query: str, noise: tuple[float | None, int] | None, regions: pa.Array) -> None:
+        """A batch of a query: its noise, None if it has no answers, and the regions that come next."""
+        if noise is not None and self.noise.setdefault(query, noise) != noise:
             raise Malformed("a query was measured with different noise in different regions")
         if query == self.first:
             self._parts.append(regions)
@@ -73,7 +101,7 @@ class _Level:
         self._at[query] = (part, start)
 
     def n_regions(self) -> int:
-        """Regions of the level, of which every query answered each once."""
+        """Number of regions of the level, each answered once by every query."""
         regions = pa.chunked_array(self._parts)
         if regions.null_count or pc.count_distinct(regions).as_py() != len(regions):
             raise Malformed(NOT_ONCE)
@@ -83,7 +111,7 @@ class _Level:
 
 
 def _one(column: pa.ChunkedArray) -> object:
-    """The value that all rows of a batch share."""
+    """The value shared by all rows of a batch."""
     values: list[object] = pc.unique(column).to_pylist()
     if len(values) != 1 or values[0] is None:
         raise Malformed("the measurements are not in batches of one query at one level")

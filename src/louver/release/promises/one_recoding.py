@@ -1,4 +1,4 @@
-"""One recoding for the whole file: of each quasi-identifier no value fits two published ones."""
+"""One recoding for the whole file: for each quasi-identifier, no value fits two published ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OneRecoding(Promise):
 
 
 def check_one_recoding(context: Context, promise: OneRecoding) -> Outcome:
-    """Intervals of numbers must not touch, and no label may stand in two lines; what may be anything stands alone."""
+    """Intervals of numbers must not touch, and no label may appear in two lines; a value that may be anything must be the only one."""
     mapping = read_mapping(context.folder)
     if attributes_of(mapping) != list(promise.columns):
         return Outcome(False, "the columns are not those that the mapping lists")

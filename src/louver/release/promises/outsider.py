@@ -1,7 +1,7 @@
 """What an outsider works out from published tables of counts: no small count that is hidden may follow from the numbers that are shown.
 
 Counts of the cross of all attributes are unknown and not negative; every number shown is a sum of some of them, exact or within its rounding.
-A hidden count whose largest and smallest value agree is known. This outsider knows less than the one that `louver audit` assumes, who knows
+A hidden count whose largest and smallest value agree is known. This outsider knows less than the one assumed by `louver audit`, who knows
 what a mark means, what the register holds and which counts are whole: what is found here is certain, and what is not found was left to the
 audit.
 """
@@ -26,7 +26,7 @@ MOST_CELLS = 1 << 12
 """Cells of a cross that are solved for; larger ones are left to the audit."""
 
 MOST_WORK = 1 << 18
-"""Cells times hidden counts that are looked at."""
+"""Maximum number of cells times hidden counts examined."""
 
 NEAR = 1e-6
 
@@ -41,7 +41,7 @@ class Shown:
     cells : mapping
         Count by labels; None where it is hidden.
     base : int or None
-        What counts are rounded to a multiple of.
+        Base that counts are rounded to a multiple of.
     total : str or None
         The label of totals.
     about : object
@@ -55,7 +55,7 @@ class Shown:
     about: object = None
 
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """The labels of every attribute, without that of totals, in order."""
+        """The labels of every attribute, except the one for totals, in order."""
         columns = zip(*self.cells, strict=True) if self.cells else ((),) * len(self.by)
         return {
             name: tuple(sorted(set(column) - {self.total}))
@@ -65,7 +65,7 @@ class Shown:
 
 @dataclass(slots=True)
 class _Cross:
-    """Tables that speak of the same records by the same labels."""
+    """Tables that describe the same records by the same labels."""
 
     about: object
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class _Cross:
 
 
 def small_count_given_away(tables: Sequence[Shown], small: int) -> str | None:
-    """In words, which count above 0 and below `small` the tables show or give away; None where none is found."""
+    """Describe a count above 0 and below `small` that the tables show or disclose; None if none is found."""
     for table in tables:
         if table.base is None and any(
             count is not None and 0 < count < small for count in table.cells.values()
@@ -99,7 +99,7 @@ def small_count_given_away(tables: Sequence[Shown], small: int) -> str | None:
 
 
 def _crosses(tables: Sequence[Shown]) -> list[_Cross]:
-    """Tables put together where they speak of the same."""
+    """Tables combined where they describe the same records."""
     crosses: list[_Cross] = []
     for table in tables:
         if not any(cross.takes(table) for cross in crosses):
@@ -119,17 +119,17 @@ def _gives_away(cross: _Cross, small: int) -> bool:
     for cells, _, most in sums:
         if most <= 0:
             is_possible[cells] = False
-    number = np.cumsum(is_possible) - 1  # of the cells that may have anybody
+    number = np.cumsum(is_possible) - 1  # among the cells that may be non-empty
     limits = _Limits.of(sums, is_possible, number)
     return any(limits.is_small(number[cells[is_possible[cells]]], small) for cells in hidden)
 
 
 Sum = tuple[Ints, int, int]
-"""Cells, the least and the most that they may add up to."""
+"""Cells, and the lower and upper bound on their sum."""
 
 
 def _sums(cross: _Cross, place: Ints) -> tuple[list[Sum], list[Ints]]:
-    """The numbers that are shown, and the cells of those that are hidden."""
+    """The numbers shown, and the cells of those hidden."""
     sums: list[Sum] = []
     hidden: list[Ints] = []
     names = list(cross.labels)
@@ -151,7 +151,7 @@ def _sums(cross: _Cross, place: Ints) -> tuple[list[Sum], list[Ints]]:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The numbers that are shown, as limits of sums of the cells that may have anybody."""
+    """The numbers shown, as limits on sums of the cells that may be non-empty."""
 
     n_cells: int
     shown: LinearConstraint | None

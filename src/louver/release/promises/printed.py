@@ -39,7 +39,7 @@ def prints_what_it_means(lines: pa.Table) -> bool:
 
 
 def _prints_numbers(lines: pa.Table) -> bool:
-    """Intervals of numbers: both ends are printed, or the one number that both are."""
+    """Intervals of numbers: both endpoints are printed, or a single number if they are equal."""
     left = lines.select(["published", "lower", "upper"])
     if left["lower"].null_count or left["upper"].null_count:
         return False
@@ -69,5 +69,5 @@ def _interval_labels(members: list[str]) -> tuple[str, ...]:
 
 
 def _all(values: pa.ChunkedArray) -> bool:
-    """Whether all are true; a missing one is not."""
+    """Whether all are true; a missing value counts as false."""
     return bool(pc.all(values, skip_nulls=False, min_count=0).as_py() is True)

@@ -1,6 +1,6 @@
-"""What a release lost: recomputed from the noise of its measurements, and compared with all that the manifest says about it.
+"""Privacy loss of a release: recomputed from the noise of its measurements, and compared with all that the manifest states about it.
 
-Written from docs/proofs (topdown.md, groups.md, composition.md) and sharing no code with what chose the noise. The measurements list the
+Written from docs/proofs (topdown.md, groups.md, composition.md); shares no code with the choice of the noise. The measurements list the
 levels and queries with the variance of their noise; the neighbour relation and the query give the sensitivity; together they give the loss
 of every query, and their sum that of the release. What is published exactly is what the folder holds exactly.
 
@@ -22,11 +22,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from louver._arrays import Bools
-from louver.release.folder import Malformed
+from louver.errors import printable
+from louver.release.folder import Malformed, without_dictionary
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import Context, Outcome, promise_of
 from louver.release.promises.gaussians import Changed, log_delta
-from louver.release.promises.measurements import MEASUREMENTS
+from louver.release.promises.measurements import MEASUREMENTS, publisher_of
 from louver.release.promises.noise import Measured, read_noise
 from louver.release.promises.topdown import TopDown
 from louver.release.strict_json import read_json
@@ -38,19 +39,19 @@ FIRST_MANIFEST = "first/manifest.json"
 INVARIANTS, GROUPS = "invariants.parquet", "data/groups.parquet"
 
 VARIANCE_SLACK = 1e-6
-"""Relative difference between two computations of one variance."""
+"""Tolerated relative difference between two computations of the same variance."""
 
 LEAST_VARIANCE = 1e-300
-"""Variances below are none, as far as floats can tell them apart."""
+"""Smaller variances count as zero, as floats cannot represent them reliably."""
 
 DELTA_SLACK = math.log(1.01)
-"""How far a delta may lie above the one claimed, in logarithms: the check is numerical."""
+"""Tolerated log excess of a delta over the claimed one: the check is numerical."""
 
 MOST_CELLS = 1 << 26
-"""Cells of a schema that are looked at one by one."""
+"""Largest number of schema cells that are examined one by one."""
 
 MOST_LEVELS = 64
-"""Levels of regions; the check of a delta looks at every pair of them."""
+"""Largest number of region levels; the check of a delta examines every pair of them."""
 
 MEANING = {
     "add-remove-record": "one record is added or removed",
@@ -76,7 +77,7 @@ class _Part(BaseModel):
 
 
 class LevelLoss(_Part):
-    """What a level of group sizes lost, and the sensitivities that its noise was chosen for."""
+    """Privacy loss of a level of group sizes, and the sensitivities for which its noise was chosen."""
 
     name: str
     loss: Amount
@@ -85,7 +86,7 @@ class LevelLoss(_Part):
 
 
 class QueryLoss(_Part):
-    """What a query lost at a level."""
+    """Privacy loss of a query at a level."""
 
     level: str
     query: str
@@ -93,7 +94,7 @@ class QueryLoss(_Part):
 
 
 class FirstLoss(_Part):
-    """What the release lost that is extended."""
+    """Privacy loss of the release that is extended."""
 
     measure: str
     amount: Amount
@@ -116,19 +117,26 @@ class Claim(_Part):
     levels: tuple[LevelLoss, ...] | None = None
     queries: tuple[QueryLoss, ...] | None = None
     first_release: FirstLoss | None = None
+    stated_by: str | None = None
 
 
 def check_privacy(context: Context) -> Outcome:
-    """Compare what the manifest says of the loss with what the measurements and the exact files say."""
+    """Compare the loss stated in the manifest with the measurements and the exact files."""
     manifest = context.manifest
     if manifest.not_private and manifest.not_for_release and manifest.parameters.get("as_published"):
         return Outcome(True, "noise as a paper prints it, which is not private; no loss is claimed")
     claim = Claim.model_validate_json(json.dumps(manifest.privacy))
-    noise = read_noise(context.folder, MEASUREMENTS[manifest.verb])
+    by = publisher_of(manifest)
+    if claim.stated_by != by:
+        return Outcome(False, "the manifest does not say who stated the noise of published measurements")
+    noise = read_noise(context.folder, MEASUREMENTS[manifest.verb], is_published=by is not None)
     check = _topdown_problems if manifest.verb == "topdown" else _groups_problems
     for problem in (*_common_problems(claim, manifest), *check(context, claim, noise)):
         return Outcome(False, problem)
     told = f"{claim.measure} = {claim.amount} ({claim.neighbours}) follows from {len(noise)} measured queries"
+    if by is not None:
+        amount = f"{claim.measure} = {float(Fraction(claim.amount)):.4g} ({claim.neighbours})"
+        told = f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to {amount}"
     if manifest.parameters.get("quantity") is not None:
         told += ", given the largest quantity of a record that its maker states"
     if claim.first_release is not None:
@@ -168,6 +176,8 @@ def _loss_problems(
             if claim.measure == "epsilon"
             else gaussian_variance(squared / (2 * float(loss)))
         )
+        if claim.stated_by is not None:  # the stated variance is taken as the parameter of the distribution
+            expected = squared / (2 * float(loss))
         if not abs(variance - expected) <= VARIANCE_SLACK * expected + LEAST_VARIANCE < math.inf:
             yield "the noise of the measurements is not that of the loss claimed"
             return
@@ -194,7 +204,7 @@ def gaussian_variance(sigma_squared: float) -> float:
 def _delta_problems(
     claim: Claim, losses: Sequence[Fraction], squared: Sequence[int], ways: Ways
 ) -> Iterator[str]:
-    """Whether every pair of an epsilon and a delta is kept in all ways to change."""
+    """Whether every pair of epsilon and delta holds for all kinds of change."""
     pairs = [pair for pair in (claim.composed, claim.epsilon_at_delta) if pair is not None]
     if pairs and claim.measure != "rho":
         yield "an epsilon with a delta is claimed for noise that has none"
@@ -213,7 +223,7 @@ def _delta_problems(
 def _changed(
     losses: Sequence[Fraction], squared: Sequence[int], way: Sequence[Sequence[tuple[int, int]]]
 ) -> list[Changed]:
-    """What one way to change does to the noise of every query."""
+    """Effect of one kind of change on the noisy counts of every query."""
     return [
         Changed(float(Fraction(l2) / (2 * loss)), shift, count)
         for loss, l2, own in zip(losses, squared, way, strict=True)
@@ -244,7 +254,12 @@ def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, Measur
     yield from _width_problems(promise, noise)
     if claim.conditional_on != GIVEN:
         yield "the manifest does not say what the guarantee is conditional on"
-    invariants, not_protected = list(promise.exact), _not_protected(promise, claim.neighbours, noise)
+    n_regions = {level: one.n_regions for (level, _), one in noise.items()}
+    if claim.stated_by is not None:  # levels with exact values need not have been measured
+        exact = without_dictionary(context.folder.table(INVARIANTS))
+        for name, level in promise.exact.items():
+            n_regions[level] = exact["invariant"].to_pylist().count(name)
+    invariants, not_protected = list(promise.exact), _not_protected(promise, claim.neighbours, n_regions)
     if _is_extension(context):
         if invariants:
             yield "an extension publishes nothing exactly of its own"
@@ -312,9 +327,8 @@ def _width_problems(promise: TopDown, noise: Mapping[Key, Measured]) -> Iterator
         yield "a query has other numbers than its table has cells, so that a person could count twice"
 
 
-def _not_protected(promise: TopDown, neighbours: str, noise: Mapping[Key, Measured]) -> list[str]:
-    """What neighbours agree on, in words."""
-    n_regions = {level: one.n_regions for (level, _), one in noise.items()}
+def _not_protected(promise: TopDown, neighbours: str, n_regions: Mapping[str, int]) -> list[str]:
+    """What neighbouring tables have in common, in words."""
     told = []
     for name, level in promise.exact.items():
         who = " and ".join(f"{key} {' or '.join(labels)}" for key, labels in promise.cells[name].items())
@@ -355,7 +369,7 @@ def _inside(promise: TopDown, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 
 def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterator[str]:
-    """What the manifest says of the release that it extends, whose own loss must follow from what it lists."""
+    """What the manifest states about the release that it extends, whose own loss must follow from the queries listed."""
     told = Claim.model_validate_json(json.dumps(first.privacy))
     stated = claim.first_release
     if stated is None or (stated.measure, stated.amount, stated.neighbours) != (
@@ -406,7 +420,7 @@ def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measure
     known = [one for one in changes if one is not None]
     used = []
     for level, (l1, squared) in zip(levels, known, strict=True):
-        # Versions before took the square of the L1 sensitivity, which is more noise than needed.
+        # Earlier versions used the square of the L1 sensitivity, which gives more noise than needed.
         allowed = {squared, l1 * l1} if level.squared_sensitivity is None else {level.squared_sensitivity}
         if level.sensitivity != l1 or not allowed <= {squared, l1 * l1}:
             yield "the sensitivities listed are not those of the queries"
@@ -439,7 +453,7 @@ def groups_sensitivity(
 
 
 def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Ways:
-    """How one step changes the counts of all levels: every way, or one that is worse."""
+    """How one step changes the counts of all levels: every kind of change, or a worse one that covers it."""
     if query != "sizes":
         return [[((1, l1),) for l1, _ in changes]]
     if neighbours != "change-record":
@@ -450,7 +464,7 @@ def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Wa
 
 
 def _total_problems(context: Context, claim: Claim, query: str, is_public: bool) -> Iterator[str]:
-    """What is published exactly: the number of groups where the folder has it, and regions taken from the data."""
+    """What is published exactly: the number of groups, if the folder has it, and regions taken from the data."""
     manifest = context.manifest
     entry: Mapping[str, Any] = manifest.promises[0] if manifest.promises else {}
     if (manifest.parameters.get("total") == "public") != is_public or (query == "suffix" and is_public):

@@ -1,8 +1,8 @@
 """Tables with hidden cells: they add up, they agree with one another, and no hidden number can be worked out from the shown ones.
 
-What is checked is what the public numbers show. An unknown stands for every hidden number and for every total that no table lists though
+What is checked is what the public numbers show. An unknown stands for every hidden number and for every total that no table lists although
 parts of it are listed. The shown numbers and the hierarchies tie the unknowns together; by linear programs each hidden number must be able
-to differ, by a unit of its last decimal at least. Which cells were primary, and how wide their ranges are, is not public.
+to vary by at least one unit of its last decimal. Which cells were primary, and how wide their ranges are, is not public.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
-from louver.release.promises.csv_copy import csv_of, csv_problem
+from louver.release.promises.copies import copy_problem
 
 __all__ = [
     "Knowledge",
@@ -32,13 +32,17 @@ __all__ = [
 MOST_DECIMALS = 6
 MOST_LINES = 2_000_000
 MOST_UNKNOWNS = 20_000
-"""Unknowns up to which every hidden number is asked about; beyond, only sums with a single hidden part are looked for."""
+"""Number of unknowns up to which every hidden number is tested; beyond it, only sums with a single hidden part are sought."""
+
+STATUS_COLUMNS = ("obs_status", "conf_status")
+SHOWN, SUPPRESSED = ("A", "F"), ("Q", "C")
+"""Observation and confidentiality status in the code lists of SDMX: normal and free, or suppressed and confidential."""
 
 STRICT = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class PublishedCodes(BaseModel):
-    """Codes of an attribute: what each total is the sum of, in one or more hierarchies over the same leaves."""
+    """Codes of an attribute: the parts that each total is the sum of, in one or more hierarchies over the same leaves."""
 
     model_config = STRICT
 
@@ -49,7 +53,7 @@ class PublishedCodes(BaseModel):
 
 
 class ProtectedTable(BaseModel):
-    """A table by some attributes: their codes, the number (missing where hidden) and the status (F free, C confidential)."""
+    """A table by some attributes: their codes, the number (missing where hidden) and its two status codes."""
 
     model_config = STRICT
 
@@ -77,7 +81,7 @@ Meaning = tuple[str, tuple[tuple[str, frozenset[str]], ...]]
 
 @dataclass(slots=True)
 class Knowledge:
-    """All numbers by what they mean: shown ones in units, hidden ones, and totals that nobody lists."""
+    """All numbers by what they mean: shown ones in units, hidden ones, and totals that no table lists."""
 
     shown: dict[Meaning, int] = field(default_factory=dict)
     hidden: dict[Meaning, ProtectedTable] = field(default_factory=dict)
@@ -92,10 +96,8 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
     for table in promise.tables:
         cells = _cells(context, table)
         n_lines += len(cells)
-        csv = csv_of(table.file)
-        if csv in context.folder.files and (problem := csv_problem(context.folder, csv, table.file)):
-            return Outcome(False, problem)
-        problem = learn(knowledge, table, promise.codes, cells)
+        problem = copy_problem(context.folder, table.file)
+        problem = problem or learn(knowledge, table, promise.codes, cells)
         if problem is not None:
             return Outcome(False, problem)
     for (total, parts), file in knowledge.sums.items():
@@ -117,7 +119,7 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
 def _cells(context: Context, table: ProtectedTable) -> dict[tuple[str, ...], int | None]:
     """Numbers in units by their codes; None where hidden."""
     read = context.folder.table(table.file, most_rows=MOST_LINES)
-    if read.column_names != [*table.by, table.value, "status"]:
+    if read.column_names != [*table.by, table.value, *STATUS_COLUMNS]:
         raise Malformed("the columns of the file are not the promised ones")
     kind = read[table.value].type
     is_whole = pa.types.is_integer(kind)
@@ -125,11 +127,11 @@ def _cells(context: Context, table: ProtectedTable) -> dict[tuple[str, ...], int
         raise Malformed(f"the numbers of {table.file} are not of the promised kind")
     found: dict[tuple[str, ...], int | None] = {}
     columns = [column.to_pylist() for column in read.columns]
-    for *codes, number, status in zip(*columns, strict=True):
+    for *codes, number, observed, status in zip(*columns, strict=True):
         key = tuple(codes)
         if None in key or key in found:
             raise Malformed(f"a cell of {table.file} has no code or stands twice")
-        if status not in ("F", "C") or (status == "C") != (number is None):
+        if (observed, status) != (SUPPRESSED if number is None else SHOWN):
             raise Malformed(f"a status of {table.file} does not say whether its number is hidden")
         if number is not None and number < 0 and not table.negative:
             raise Malformed(f"a number of {table.file} is negative")
@@ -166,7 +168,7 @@ def _leaves(
 
 
 def _downwards(tree: Mapping[str, tuple[str, ...]], total: str) -> Iterator[str]:
-    """Codes from the total down; ends after as many as there can be."""
+    """Codes from the total down; stops after the largest possible number."""
     waiting, most = [total], 1 + sum(map(len, tree.values()))
     for _ in range(most):
         if not waiting:
@@ -182,7 +184,7 @@ def learn(
     codes: Mapping[str, PublishedCodes],
     cells: Mapping[tuple[str, ...], int | None],
 ) -> str | None:
-    """Enter a table; what is wrong with it, if anything."""
+    """Enter a table; return what is wrong with it, if anything."""
     axes = [
         (codes[name].of, codes[name].total, *_leaves(codes[name], table.depth.get(name))) for name in table.by
     ]
@@ -240,7 +242,7 @@ def _single(knowledge: Knowledge) -> str | None:
 
 
 def _given_away(knowledge: Knowledge) -> str | None:
-    """A hidden number that all others together determine; None where there is none."""
+    """A hidden number that all shown numbers together determine; None where there is none."""
     import numpy as np
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -275,7 +277,7 @@ def _given_away(knowledge: Knowledge) -> str | None:
         cost[place] = sign
         equal: Any = (matrix, right) if right else (None, None)
         found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs")
-        if found.status == 4:  # preparing the program could not tell whether it has no answer or no end
+        if found.status == 4:  # presolve could not tell whether the program is infeasible or unbounded
             plain: Any = {"presolve": False}
             found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs", options=plain)
         if found.status == 3:  # nothing bounds it

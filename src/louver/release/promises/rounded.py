@@ -1,6 +1,7 @@
-"""Rounded tables: every number is a multiple of its base, they add up, and they agree with one another.
+"""Tables whose numbers were changed: rounded ones add up and are multiples of their base; those with cell keys agree with each other.
 
-How far a number is from its true value is not public, so that it is not checked; `beyond` states it.
+How far a number is from its true value is not public, so that it is not checked: `beyond` states it of rounded numbers, `variance` and
+`maximum` of those with noise.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from pydantic import Field
 
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
-from louver.release.promises.csv_copy import csv_of, csv_problem
+from louver.release.promises.copies import copy_problem
 from louver.release.promises.protected import Knowledge, ProtectedTable, PublishedCodes, learn
 
-__all__ = ["RoundedTablesPromise", "check_rounded"]
+__all__ = ["CellKeyTablesPromise", "RoundedTablesPromise", "check_cell_keys", "check_rounded"]
 
 MOST_LINES = 2_000_000
 
@@ -35,21 +36,45 @@ class RoundedTablesPromise(Promise):
     beyond: Annotated[int, Field(ge=0)]
 
 
+class CellKeyTablesPromise(Promise):
+    """Every table of the release: counts with noise that belongs to the set of counted records; what is not listed is 0 or was changed to 0."""
+
+    promise: Literal["cell-key-tables"]
+    tables: Annotated[tuple[ProtectedTable, ...], Field(min_length=1)]
+    codes: dict[str, PublishedCodes]
+    variance: Annotated[float, Field(gt=0)]
+    maximum: Annotated[int, Field(ge=1)]
+
+
+def check_cell_keys(context: Context, promise: CellKeyTablesPromise) -> Outcome:
+    """Read every table; the same cell has the same number wherever it is shown."""
+    knowledge = Knowledge()
+    n_lines = 0
+    for table in promise.tables:
+        cells = _cells(context, table, 1)
+        n_lines += len(cells)
+        problem = copy_problem(context.folder, table.file)
+        problem = problem or learn(knowledge, table, promise.codes, cells)
+        if problem is not None:
+            return Outcome(False, problem)
+        if not table.counts or 0 in cells.values():
+            return Outcome(False, f"{table.file} has a number that is no count of 1 or more")
+    return Outcome(True, f"{n_lines} counts, the same wherever a cell is shown; they need not add up")
+
+
 def check_rounded(context: Context, promise: RoundedTablesPromise) -> Outcome:
     """Read every table, then everything together."""
     knowledge = Knowledge()
     n_lines = 0
     for table in promise.tables:
-        cells = _cells(context, table)
+        cells = _cells(context, table, table.base)
         n_lines += len(cells)
-        csv = csv_of(table.file)
-        if csv in context.folder.files and (problem := csv_problem(context.folder, csv, table.file)):
-            return Outcome(False, problem)
-        problem = learn(knowledge, table, promise.codes, cells)
+        problem = copy_problem(context.folder, table.file)
+        problem = problem or learn(knowledge, table, promise.codes, cells)
         if problem is not None:
             return Outcome(False, problem)
     known = dict(knowledge.shown)
-    # Deepest sums come first, so that the parts of a total that nobody lists are known before the total.
+    # Deepest sums come first, so that the parts of an unlisted total are known before the total.
     for (total, parts), file in knowledge.sums.items():
         if any(part not in known for part in parts):
             raise Malformed(f"a total of {file} has parts that are nowhere listed")
@@ -58,7 +83,7 @@ def check_rounded(context: Context, promise: RoundedTablesPromise) -> Outcome:
     return Outcome(True, f"{n_lines} multiples of their base, which add up")
 
 
-def _cells(context: Context, table: RoundedTable) -> dict[tuple[str, ...], int | None]:
+def _cells(context: Context, table: ProtectedTable, base: int) -> dict[tuple[str, ...], int | None]:
     """Numbers by their codes."""
     read = context.folder.table(table.file, most_rows=MOST_LINES)
     if read.column_names != [*table.by, table.value]:
@@ -70,7 +95,7 @@ def _cells(context: Context, table: RoundedTable) -> dict[tuple[str, ...], int |
         key = tuple(codes)
         if None in key or key in found:
             raise Malformed(f"a cell of {table.file} has no code or stands twice")
-        if number is None or number % table.base:
+        if number is None or number % base:
             raise Malformed(f"a number of {table.file} is missing or is no multiple of the base")
         if number < 0 and not table.negative:
             raise Malformed(f"a number of {table.file} is negative")

@@ -1,10 +1,10 @@
-"""What a manifest may state: known keys, values of their types, and no sentence but those that louver writes.
+"""What a manifest may state: known keys, values of the right types, and no sentences other than those louver writes.
 
-Parameters, results and warnings are read by people and by no promise, so that anything could hide there. Every string must be a name or a
-label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode united, is
-short, and counted: `verify` tells how many strings it could not trace. A list hardly names anything twice, or records could be spelt with
-the labels that are published anyway; a number has no more digits than a computer's; and the text of the file is as a program writes it,
-without room between its parts.
+Parameters, results and warnings are read by people but tied to no promise, so anything could hide there. Every string must be a name or a
+label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode merged, is
+short, counted, and limited (`ALLOWED`) unless whoever verifies has read it and accepts more. A list hardly names anything twice, or
+records could be spelt with the labels that are published anyway; a number has no more digits than a float; and the text of the file
+is as a program writes it, without spaces between its parts.
 
 Whatever the options of a verb accept must have its place here: a release that is refused when it is sealed has been paid for, so that
 parameters are held to the same form before (`check_parameters`).
@@ -21,17 +21,20 @@ from itertools import chain, pairwise
 from math import isclose
 from typing import Annotated, Any, Literal
 
+import pyarrow.compute as pc
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from louver.errors import PromiseError
 from louver.privacy.budget import exact_fraction
-from louver.release.folder import Folder
+from louver.release.folder import Folder, without_dictionary
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import TOLERANCE, Context, Outcome, count_distinct, promise_of
 from louver.release.promises.closeness import TCloseness, check_t_closeness
 from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.mapping import DATA, published_columns
+from louver.release.promises.measurements import publisher_of
 from louver.release.sentences import (
+    CELL_KEY_CELLS,
     CHAIN,
     HIDDEN_CELLS,
     IN_ORDER,
@@ -45,46 +48,55 @@ from louver.release.sentences import (
 )
 from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, parse_json, read_bytes
 
-__all__ = ["check_parameters", "check_stated"]
+__all__ = ["MAKERS_WORD", "check_parameters", "check_stated"]
+
+MAKERS_WORD = "its maker's word"
+"""Ending of a finding that rests on something nobody has checked."""
 
 LONGEST, MOST_UNTRACED = 2_000, 1_000_000
-"""Characters of one string, and of all strings together, that no published file has: a question may be the name of its column, and a
+"""Maximum characters of one string, and of all strings, that are in no published file: a question may be the name of its column, and a
 recode may list every postcode of a country."""
 
+ALLOWED: Mapping[str, tuple[int, int]] = {"names": (64, 600), "labels": (32, 300)}
+"""Strings of each kind, and their total characters, that are in no published file and that need no acceptance. Names are those of
+columns, files and tables of the source; labels are those that a recode united or a filter left out, codes of missing values, and codes of
+a hierarchy that no table shows."""
+
 MOST_REPEATED = 8
-"""Names that a list repeats: options may name something twice without harm."""
+"""Maximum number of repeated names in a list: options may harmlessly name something twice."""
 
 MOST_EDGES = 1_000
-"""Edges of the bins of one column."""
+"""Maximum number of bin edges of one column."""
 
 LARGEST = 1 << 128
-"""Whole numbers are smaller than this."""
+"""Whole numbers must be smaller than this."""
 
 EARLIER_DISCLOSURE = "every column that is not a quasi-identifier, record by record"
-"""What early versions stated of all columns at once."""
+"""What early versions stated about all columns together."""
 
+GROUPS = "data/groups.parquet"
 DICTIONARY, FIRST_MANIFEST = "data/columns.parquet", "first/manifest.json"
 MEASURED = "measurements/topdown.parquet"
 
 
 @dataclass(slots=True)
 class Known:
-    """Strings of the published files and promises; `untraced` collects those of the manifest that are none of them."""
+    """Strings of the published files and promises; `untraced` collects strings of the manifest that are not among them."""
 
     names: frozenset[str]
     labels: frozenset[str] = frozenset()
-    untraced: set[str] = field(default_factory=set)
+    untraced: dict[tuple[str, str], str] = field(default_factory=dict)
     n_characters: int = 0
 
     def is_name(self, text: str) -> bool:
         return text in self.names
 
-    def take(self, text: str) -> str:
-        """A string that cannot be traced: short, and counted."""
+    def take(self, text: str, kind: str, key: str) -> str:
+        """A string that cannot be traced: short, and counted once for its kind, under the first key that has it."""
         if len(text) > LONGEST:
             raise ValueError("a string is longer than any name")
-        if text not in self.untraced:
-            self.untraced.add(text)
+        if (kind, text) not in self.untraced:
+            self.untraced[kind, text] = key
             self.n_characters += len(text)
         if self.n_characters > MOST_UNTRACED:
             raise ValueError("there are more strings than any release states")
@@ -92,7 +104,7 @@ class Known:
 
 
 class _Unpublished(Known):
-    """Before there are files to trace anything to: every string may become a name of theirs."""
+    """Used before there are files to trace strings to: any string may become a name in them."""
 
     def is_name(self, text: str) -> bool:
         return True
@@ -105,11 +117,11 @@ def _name(text: str, info: ValidationInfo[Known]) -> str:
 
 
 def _label(text: str, info: ValidationInfo[Known]) -> str:
-    return text if text in info.context.labels else info.context.take(text)
+    return text if text in info.context.labels else info.context.take(text, "labels", str(info.field_name))
 
 
 def _untraced(text: str, info: ValidationInfo[Known]) -> str:
-    return text if text in info.context.names else info.context.take(text)
+    return text if text in info.context.names else info.context.take(text, "names", str(info.field_name))
 
 
 def _once(listed: list[Any]) -> list[Any]:
@@ -130,7 +142,7 @@ def _disjoint(merged: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _amount(text: str) -> str:
-    """Any spelling that an option reads: .5, 1/2, 5e-1, 1_000."""
+    """Any notation that an option accepts: .5, 1/2, 5e-1, 1_000."""
     exact_fraction(text)
     return text
 
@@ -153,8 +165,8 @@ Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,20
 Neighbours = Literal["add-remove-record", "change-record", "add-remove-unit"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Labels = dict[Name, Annotated[list[Label], AfterValidator(_once)]]
-Merge = Annotated[dict[Label, list[Label]], AfterValidator(_disjoint)]
-"""New labels with the old ones that each of them unites; every old one once."""
+Merge = Annotated[dict[Label, Annotated[list[Label], Field(min_length=1)]], AfterValidator(_disjoint)]
+"""New labels with the old ones that each merges; every old one occurs once."""
 Method = Literal[
     "auto",
     "exact",
@@ -169,7 +181,7 @@ Method = Literal[
     "freeform-hungarian",
 ]
 METHOD_USED = r"^[a-z][a-z-]{0,30}$"
-"""The method that found the classes, by one word."""
+"""The method that found the classes, as one word."""
 Mechanism = Literal[
     "louver", "M_H", "M_H^r", "M_dp^OP", "M_H^dp", "M_c", "M_c^r", "M_c^dp", "M_c^ch", "TopDown"
 ]
@@ -182,7 +194,7 @@ TOPDOWN_METHODS = (
 class _Part(BaseModel):
     """Known keys and types; a key that early versions did not write may be missing."""
 
-    # Each model is made when it is first asked for: a release needs those of its own verb.
+    # Each model is built on first use: a release needs only those of its own verb.
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
@@ -299,7 +311,7 @@ class AuditTable(_Part):
     total: Label | None
     n_rows_by: int | None
     decimals: int | None
-    where: dict[Own, Annotated[list[Label], AfterValidator(_once)]] = {}
+    where: dict[Own, Annotated[list[Label], Field(min_length=1), AfterValidator(_once)]] = {}
     recode: dict[Own, Recode] = {}
     people: Count | None = None
 
@@ -407,6 +419,18 @@ class BoundAsked(_Part):
     facilities: Label | None = None
 
 
+class CovariateAsked(_Part):
+    column: Own
+    file: Own | None = None
+    cells: Labels = {}
+
+
+class CovariateUsed(_Part):
+    column: Own
+    file: Own
+    sha256: Sha256
+
+
 class Refined(_Part):
     attribute: Name
     merge: Merge
@@ -433,13 +457,23 @@ class HouseholdAsked(_Part):
     gaps: list[GapAsked] = []
 
 
+class PublishedAsked(_Part):
+    by: Own
+    files: Count
+    sha256: Sha256
+    tabulation: Count | None = None
+    variances: dict[Name, dict[Name, Amount]]
+
+
 class TopDownParameters(_Part):
     geography: Geography | None = None
     shares: Shares | None = None
     queries: dict[Name, QueryAsked] = {}
     invariants: list[InvariantAsked] = []
     bounds: list[BoundAsked] = []
+    covariates: list[CovariateAsked] = []
     extended_by: Own | None = None
+    published: PublishedAsked | None = None
     epsilon: Amount = None
     rho: Amount = None
     delta: Amount = None
@@ -520,6 +554,7 @@ class TopDownResults(_Part):
     errors: Errors | None = None
     statements: list[StatementKnown] = []
     structural_zeros: Count | None = None
+    covariates: list[CovariateUsed] = []
     failsafe: list[Rescued] = []
     extends: Sha256 | None = None
     edits: EditsMade | None = None
@@ -530,7 +565,7 @@ class Nothing(_Part):
 
 
 EXACT = ("anonymize", "audit", "protect")
-"""Verbs that publish true numbers and draw no noise."""
+"""Verbs without a budget: they publish true numbers, or noise without any guarantee about individuals."""
 
 SHAPES: Mapping[str, tuple[type[_Part], type[_Part]]] = {
     "anonymize": (AnonymizeParameters, AnonymizeResults),
@@ -563,8 +598,8 @@ def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
     )
 
 
-def check_stated(context: Context) -> Outcome:
-    """Look for anything in the manifest that is not of its place."""
+def check_stated(context: Context, accepted: int | None = 0) -> Outcome:
+    """Look for anything in the manifest that does not belong there."""
     manifest, folder = context.manifest, context.folder
     known = KNOWN[manifest.verb](folder, manifest)
     for problem in _problems(manifest, known):
@@ -572,8 +607,17 @@ def check_stated(context: Context) -> Outcome:
     if manifest.verb == "anonymize":
         for problem in (*_anonymize_problems(folder, manifest, known), *_reached_problems(context)):
             return Outcome(False, problem)
-    if manifest.verb == "audit" and not _are_filters_shown(folder, manifest):
-        return Outcome(False, "a table is said to count labels that it does not list")
+    if manifest.verb == "groups":
+        for problem in _groups_problems(folder, manifest):
+            return Outcome(False, problem)
+    if manifest.verb == "topdown":
+        for problem in _topdown_problems(folder, manifest):
+            return Outcome(False, problem)
+    if manifest.verb == "audit":
+        if not _are_as_promised(manifest):
+            return Outcome(False, "the parameters describe other tables than the promise")
+        if not _are_filters_shown(folder, manifest):
+            return Outcome(False, "a table is said to count labels that it does not list")
     if FIRST_MANIFEST in manifest.files:
         text = read_bytes(folder.file(FIRST_MANIFEST), MOST_BYTES)
         if not is_as_written(text):
@@ -583,13 +627,51 @@ def check_stated(context: Context) -> Outcome:
         for problem in _problems(first, own):
             return Outcome(False, f"the first release's manifest: {problem}")
         known.untraced |= own.untraced
-    n = len(known.untraced)
-    told = f"; {n} of them are in no other file" if n else ""
-    return Outcome(True, f"known keys, and values of their kinds{told}")
+    return _judge_untraced(known.untraced, accepted)
+
+
+def _judge_untraced(untraced: Mapping[tuple[str, str], str], accepted: int | None) -> Outcome:
+    """Whether no more strings are missing from the published files than releases need, or than the verifier accepts.
+
+    Parameters
+    ----------
+    untraced : mapping
+        Kind and text of each string -> the key of the manifest that has it.
+    accepted : int, optional
+        How many strings are accepted, of whatever length; None for any number.
+    """
+    known = "known keys, and values of their kinds"
+    if not untraced:
+        return Outcome(True, known)
+    n = len(untraced)
+    found = f"{known}; {n} of them are in no other file"
+    excess = [*_excess(untraced)]
+    if not excess:
+        return Outcome(True, found)
+    if accepted is None or n <= accepted:
+        return Outcome(True, f"{found}, accepted as asked for: {MAKERS_WORD}")
+    return Outcome(
+        False,
+        f"{n} strings are in no other file: {' and '.join(excess)}. Read them in manifest.json: people could be described there. Then accept "
+        f"{n} strings",
+    )
+
+
+def _excess(untraced: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """The kinds of strings that take more room than releases usually need."""
+    for kind, (most, most_characters) in ALLOWED.items():
+        own = {text: key for (one, text), key in untraced.items() if one == kind}
+        n_characters = sum(map(len, own))
+        if len(own) > most or n_characters > most_characters:
+            keys = ", ".join(sorted(set(own.values())))
+            yield (
+                f"{len(own)} {kind} with {n_characters:,} characters under {keys}, where {most} with {most_characters} need no "
+                "acceptance"
+            )
 
 
 def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
-    """What is wrong with the blocks that no promise speaks of."""
+    """What is wrong with the blocks that no promise covers."""
     parameters, results = SHAPES[manifest.verb]
     if any(abs(number) >= LARGEST for number in _whole_numbers([manifest.parameters, manifest.results])):
         yield "a number is longer than any that louver writes"
@@ -631,7 +713,7 @@ def _whole_numbers(content: Any) -> Iterator[int]:
 
 
 def _repeated(manifest: Manifest) -> Iterator[str]:
-    """Whether a level, a query, a table or a statement is listed twice, or more than there are levels for."""
+    """Whether a level, query, table or statement is listed twice, or there are more than the levels allow."""
     results, asked = manifest.results, manifest.parameters
     levels = [level["name"] for level in results.get("levels", ())]
     errors = (results.get("errors") or {}).get("typical", ())
@@ -659,17 +741,21 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         yield "the results list other levels than were asked for"
 
 
+PROTECTED_CELLS = {"hide": HIDDEN_CELLS, "round": ROUNDED_CELLS, "cellkey": CELL_KEY_CELLS}
+PROTECTED_PROMISES = {"hide": "protected-tables", "round": "rounded-tables", "cellkey": "cell-key-tables"}
+"""Of each method of `protect`."""
+
 METHODS: Mapping[str, str] = {
     "anonymize": METHOD_USED,
     "audit": "tables",
-    "protect": "hide|round",
+    "protect": "hide|round|cellkey",
     "groups": "|".join(map(re.escape, Mechanism.__args__)),  # type: ignore[attr-defined]
     "topdown": "|".join(map(re.escape, TOPDOWN_METHODS)),
 }
 
 
 def _warnings(manifest: Manifest) -> list[str]:
-    """The warnings that a release has, in their order."""
+    """The warnings that a release must carry, in order."""
     if manifest.verb == "anonymize":
         is_weaker = manifest.results["guarantee"] == "freeform"
         return [WEAKER] * is_weaker + [IN_ORDER] * (manifest.parameters.get("keep_order") is True)
@@ -682,7 +768,7 @@ def _warnings(manifest: Manifest) -> list[str]:
         )
     if manifest.verb == "topdown":
         rescued = len(manifest.results.get("failsafe", ()))
-        # An extension of a release that is not private is not private either, whatever its own noise.
+        # An extension of a non-private release is not private either, whatever its own noise.
         is_own = manifest.not_private and (
             "extends" not in manifest.results or NOT_PRIVATE in manifest.warnings
         )
@@ -691,11 +777,11 @@ def _warnings(manifest: Manifest) -> list[str]:
 
 
 def _disclosures(manifest: Manifest) -> list[list[str]]:
-    """The lists of what is published exactly that a release may have."""
+    """The permitted lists of what a release publishes exactly."""
     if manifest.verb == "audit":
-        return [[TABLES], []]
+        return [[TABLES]]
     if manifest.verb == "protect":
-        return [[ROUNDED_CELLS if manifest.method == "round" else HIDDEN_CELLS]]
+        return [[PROTECTED_CELLS[manifest.method]]]
     named = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
     return [named] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
 
@@ -717,6 +803,15 @@ def _audit_known(folder: Folder, manifest: Manifest) -> Known:
     tables = [table for entry in manifest.promises for table in entry.get("tables", ())]
     names = {name for table in tables for name in (*table["by"], table["file"])}
     return Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+
+
+def _are_as_promised(manifest: Manifest) -> bool:
+    """Whether tables are described in the parameters as they are in the promise, which is checked."""
+    promised = promise_of(manifest, "tables")["tables"]
+    asked = manifest.parameters["tables"]
+    return len(asked) == len(promised) and all(
+        one[key] == other[key] for one, other in zip(asked, promised, strict=True) for key in other
+    )
 
 
 def _are_filters_shown(folder: Folder, manifest: Manifest) -> bool:
@@ -749,8 +844,8 @@ def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterat
 
 
 def _protect_known(folder: Folder, manifest: Manifest) -> Known:
-    """Codes of the hierarchies that no table shows are public all the same; they are counted."""
-    promise = promise_of(manifest, "rounded-tables" if manifest.method == "round" else "protected-tables")
+    """Codes of the hierarchies that no table shows are still public; they are counted."""
+    promise = promise_of(manifest, PROTECTED_PROMISES[manifest.method])
     tables = promise["tables"]
     names = {name for table in tables for name in (*table["by"], table["name"])}
     known = Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
@@ -758,7 +853,7 @@ def _protect_known(folder: Folder, manifest: Manifest) -> Known:
         listed = {part for tree in codes["trees"] for parts in tree.values() for part in parts}
         listed |= {leaf for leaves in codes["stands_for"].values() for leaf in leaves}
         for code in listed - known.labels:
-            known.take(code)
+            known.take(code, "labels", "codes")
     return known
 
 
@@ -811,6 +906,59 @@ KNOWN = {
 }
 
 
+# Figures of groups that follow from its files
+
+
+def _groups_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
+    """Whether numbers of regions and of groups, and the sizes, are those of the table."""
+    results, levels = manifest.results, [level["name"] for level in manifest.results["levels"]]
+    keys = [*levels[1:], "level", "size"]
+    table = without_dictionary(folder.table(GROUPS).select([*keys, "groups"]))
+    table = table.rename_columns([*map(str, range(len(levels) - 1)), "level", "size", "groups"])
+    sizes = table["size"].to_pylist()
+    n_sizes = len(set(sizes))
+    for level in results["levels"]:
+        of_level = table.filter(pc.equal(table["level"], level["name"]))
+        if of_level.num_rows != level["regions"] * n_sizes:
+            yield "the results state other numbers of regions than the file has"
+            return
+        if level["name"] == levels[0] and pc.sum(of_level["groups"]).as_py() != results["total_groups"]:
+            yield "the results state another number of groups than the file has"
+    if max(sizes) > manifest.parameters["max_size"] or min(sizes) < manifest.parameters["min_size"]:
+        yield "the file has sizes that were not asked for"
+
+
+# Figures of topdown that follow from its files
+
+
+def _topdown_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
+    """Whether numbers of people and of regions, and the loss that was asked for, are those of the files and of the privacy block."""
+    results, asked = manifest.results, manifest.parameters
+    if results["people"] != folder.rows(promise_of(manifest, "topdown")["file"]):
+        yield "the results state another number of people than the file has"
+    if publisher_of(manifest) is None and not _are_regions_measured(folder, results["levels"]):
+        yield "the results state other numbers of regions than were measured"
+    for measure in ("epsilon", "rho"):
+        amount, stated = asked.get(measure), results.get(measure)
+        if amount is None or stated is None or asked.get("delta") is not None:
+            continue
+        if float(exact_fraction(amount)) < stated:  # queries whose answers are public cost nothing
+            yield "the results state a greater loss than was asked for"
+
+
+def _are_regions_measured(folder: Folder, levels: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether every query was answered for the stated number of regions at each level; other publishers may leave answers out."""
+    rows: Counter[tuple[str, str]] = Counter()
+    for batch in folder.batches(MEASURED, ["level", "query"]):
+        found = without_dictionary(batch).group_by(["level", "query"]).aggregate([([], "count_all")])
+        for line in found.to_pylist():
+            rows[line["level"], line["query"]] += line["count_all"]
+    return all(
+        {n for (name, _), n in rows.items() if name == level["name"]} <= {level["regions"]}
+        for level in levels
+    )
+
+
 # Figures and words of anonymize that follow from its files
 
 ROLES = ("identifying", "unit", "weight", "quasi", "sensitive", "keep")
@@ -841,7 +989,7 @@ def _done(line: Mapping[str, Any], parameters: Mapping[str, Any]) -> Sequence[st
 
 
 def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Iterator[str]:
-    """Whether counts, losses, classes and the dictionary say what the files say."""
+    """Whether counts, losses, classes and the dictionary agree with the files."""
     results, promises = manifest.results, {str(entry.get("promise")): entry for entry in manifest.promises}
     guarantee = promises.get(results["guarantee"])
     if (
@@ -855,6 +1003,8 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Ite
         return
     if DICTIONARY in folder.files:
         lines = folder.table(DICTIONARY).to_pylist()
+        if not _are_roles(lines, manifest.parameters):
+            yield "the parameters give columns other roles than the dictionary"
         unchanged = [line["name"] for line in lines if line["role"] in ("sensitive", "keep")]
         if results.get("unchanged", unchanged) != unchanged:
             yield "the columns published unchanged are not those of the dictionary"
@@ -864,11 +1014,11 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Ite
                 yield "the dictionary of columns has words that louver does not write"
                 return
             if line["role"] in ("identifying", "unit", "weight"):
-                known.take(line["name"])
+                known.take(line["name"], "names", "identifying")
     sizes = [tuple(pair) for pair in results["risk"]["class_sizes"]]
     if (
         "counted" not in results["risk"]
-    ):  # early versions counted classes as they were formed, which no file tells
+    ):  # early versions counted classes as they were formed, which no file shows
         is_said = (
             sizes == sorted(dict(sizes).items()) and sum(size * n for size, n in sizes) == results["records"]
         )
@@ -880,10 +1030,18 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Ite
         yield "risks and losses do not follow from the published records"
 
 
+def _are_roles(lines: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> bool:
+    """Whether columns have the roles that were asked for; columns not named are carried along or dropped."""
+    by_role = {role: {line["name"] for line in lines if line["role"] == role} for role in ROLES}
+    dropped = by_role["identifying"] | by_role["unit"] | by_role["weight"]
+    named = set(asked.get("keep", ())) <= by_role["keep"] and set(asked.get("identifying", ())) <= dropped
+    return named and all(set(asked.get(role, ())) == by_role[role] for role in ("quasi", "sensitive"))
+
+
 def _follows(folder: Folder, manifest: Manifest, sizes: Mapping[int, int]) -> bool:
     """Whether the figures that the page begins with follow from the sizes of classes and from the losses of columns.
 
-    Of freeform releases the risks are taken from their maker: they count records that fit, not classes. So is the average over units.
+    The risks of freeform releases (they count fitting records, not classes) and averages over units are taken on trust.
     """
     results, asked = manifest.results, manifest.parameters
     risk, utility, records = results["risk"], results["utility"], results["records"]
@@ -919,7 +1077,7 @@ def _squares(sizes: Mapping[int, int]) -> int:
 
 
 def _reached_problems(context: Context) -> Iterator[str]:
-    """Whether what is said to be reached is: the promise, made with it, holds."""
+    """Whether the values stated as reached really are, given that the accompanying promise holds."""
     reached = {line["name"]: line for line in context.manifest.results.get("reached", ())}
     made: set[tuple[str, str]] = set()
     for entry in context.manifest.promises:
@@ -940,7 +1098,7 @@ def _reached_problems(context: Context) -> Iterator[str]:
 
 
 def _class_sizes(folder: Folder, manifest: Manifest) -> list[tuple[int, int]]:
-    """How many classes of equal quasi-identifiers have which size, counted in records or units."""
+    """Number of classes of equal quasi-identifiers by size, counted in records or units."""
     if manifest.results["risk"].get("counted") == "units":
         sizes = folder.table("data/classes.parquet")["units"].to_pylist()
     else:

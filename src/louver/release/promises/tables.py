@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
-from louver.release.promises.csv_copy import csv_of, csv_problem
+from louver.release.promises.copies import csv_of, csv_problem
 from louver.release.promises.outsider import Shown, small_count_given_away
 
 __all__ = ["PublishedTables", "check_tables"]
@@ -22,7 +22,7 @@ __all__ = ["PublishedTables", "check_tables"]
 
 MOST_DECIMALS, MOST_BASE = 30, 2**62
 SHARE = re.compile(rf"[0-9]{{1,20}}(/[0-9]{{1,20}}|\.[0-9]{{1,{MOST_DECIMALS}}})?", re.ASCII)
-"""A share as it is printed; an exponent, which could stand for a number of any length, is none."""
+"""A share as it is printed; exponents, which could stand for numbers of any length, are not allowed."""
 
 
 class PublishedTable(BaseModel):
@@ -51,7 +51,7 @@ class PublishedTables(Promise):
 
 
 def check_tables(context: Context, promise: PublishedTables) -> Outcome:
-    """Look at every table, then at what all of them give away."""
+    """Check every table, then what all of them together disclose."""
     found, shown = [], []
     told = context.manifest.parameters["tables"]
     for table in promise.tables:
@@ -70,7 +70,7 @@ def check_tables(context: Context, promise: PublishedTables) -> Outcome:
 
 
 def _small(context: Context) -> int:
-    """Counts below it were not to be given away."""
+    """Counts below this were not to be disclosed."""
     small = context.manifest.parameters.get("small")
     if type(small) is not int or small < 1:
         raise Malformed("the manifest does not say below what counts are small")
@@ -78,7 +78,7 @@ def _small(context: Context) -> int:
 
 
 def _about(told: Mapping[str, Any]) -> object:
-    """Which records a table counts, and by which labels; one that does not say so is like no other."""
+    """Which records a table counts, and by which labels; one that does not say so matches no other."""
     if "where" not in told or "recode" not in told:
         return object()
     return json.dumps([told["where"], told["recode"]], sort_keys=True)

@@ -1,7 +1,7 @@
-"""Standard errors and intervals of TopDown tables: that they hold the published number and follow from what is published about errors.
+"""Checks that intervals of TopDown tables contain the published numbers and that standard errors follow from the published error files.
 
 `data/regions.parquet` has a variance for each region and query, whose root is the region's unit; `data/errors.parquet` has classes
-of numbers, by how many units they are large, and the error of each class in units.
+of numbers, by their size in units, and the error of each class in units.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PublishedErrors:
     def read(
         cls, folder: Folder, errors: str, regions: str, queries: Sequence[str], levels: Sequence[str]
     ) -> PublishedErrors:
-        """What the two files say: of every query at every level, and of unions."""
+        """Read the two files: errors for every query at every level, and for unions."""
         table = without_dictionary(folder.table(errors))
         classes: dict[tuple[str | None, str], tuple[list[float], list[float]]] = {}
         columns = (table[name].to_pylist() for name in ("level", "query", "first", "error"))
@@ -87,7 +87,7 @@ class PublishedErrors:
         return None
 
     def _expected(self, level: str, query: str, place: Ints, count: Floats) -> Floats | None:
-        """Standard errors that numbers in these regions must have; None where nothing is said of them."""
+        """Standard errors that numbers in these regions must have; None where none are published."""
         if (level, query) not in self.classes or query not in self.queries or (place < 0).any():
             return None
         unit = np.sqrt(self.regions[level][1][place, list(self.queries).index(query)])

@@ -1,6 +1,6 @@
 """Counts of any union of leaves of a release, with standard errors and 90 % intervals, from the release folder alone.
 
-A union is taken apart into whole regions and what is left in partly covered families (`error_model`); what is known of their errors lies in
+A union is taken apart into whole regions and what is left in partly covered families (`error_model`); what is known of their errors is in
 `data/errors.parquet` and `data/regions.parquet`.
 
 The people of every region, which a tree or a map of the regions shows, are read here too.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import prod
@@ -32,10 +32,19 @@ from louver.run import Run
 from louver.topdown.errors.error_model import ErrorModel, Family, Interval, family_of, in_units, union_error
 from louver.topdown.problem import DETAILED, Query, SparseLevel
 
-__all__ = ["Area", "AreaCount", "damaged", "open_errors", "read_area", "read_leaves", "region_totals"]
+__all__ = [
+    "Area",
+    "AreaCount",
+    "OpenRelease",
+    "damaged",
+    "open_errors",
+    "read_area",
+    "read_leaves",
+    "region_totals",
+]
 
 MOST_ROWS = 100
-"""Rows of a query that are told with their zeros; of longer ones only those with anybody in them."""
+"""Number of rows up to which a query is reported with its zeros; of longer ones only the rows with people in them."""
 
 MOST_SHOWN = 40
 
@@ -54,12 +63,12 @@ class AreaCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Area(Shown):
-    """What a release says of some of its leaves together.
+    """What a release says about some of its leaves together.
 
     Parameters
     ----------
     leaves : int
-        How many they are.
+        Number of leaves.
     total : AreaCount
         All people of the area.
     counts : tuple of AreaCount
@@ -147,7 +156,7 @@ class ErrorTree:
         )
 
     def region_of(self, leaves: Ints) -> tuple[int, int] | None:
-        """The one region that some leaves are, if they are one."""
+        """The region that some leaves make up, if they make up exactly one."""
         first, last = int(leaves[0]), int(leaves[-1]) + 1
         if last - first != len(leaves):
             return None
@@ -181,23 +190,81 @@ class ErrorTree:
 
 
 def _runs(leaves: Ints) -> list[tuple[int, int]]:
-    """Stretches of leaves that follow each other."""
+    """Runs of consecutive leaves."""
     ends = np.flatnonzero(np.diff(leaves, append=leaves[-1] + 2) != 1)
     firsts = np.concatenate([[0], ends[:-1] + 1])
     return [(int(leaves[a]), int(leaves[b]) + 1) for a, b in zip(firsts, ends, strict=True)]
 
 
 def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
-    """What a release says of the leaves and regions that a file, or a list, names."""
-    promise, folder = _promise(release)
-    codes, tree, queries = open_errors(folder, promise, run)
-    columns, name = promise.regions, "leaves"
+    """What a release says about the leaves and regions named by a file or a list."""
+    opened = OpenRelease.of(release, run)
+    name = "leaves"
     if isinstance(leaves, str | Path):
         name = Path(leaves).name
-        named = read_leaves(Path(leaves), columns)
+        named = read_leaves(Path(leaves), opened.promise.regions)
     else:
         named = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
-    chosen = _places(named, _leaves_of(codes, tree.starts), name, promise.levels[-1])
+    return opened.area(opened.places(named, name), run)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenRelease:
+    """A release with intervals, opened to add up its leaves.
+
+    Parameters
+    ----------
+    promise : TopDown
+    folder : Folder
+    tree : ErrorTree
+    queries : list of (Query, labels of its rows)
+    leaves_of : mapping of str to sequence of int
+        Leaves of every region, by its code; also of tabulated regions, if the leaf codes identify them.
+    """
+
+    promise: TopDown
+    folder: Folder
+    tree: ErrorTree
+    queries: list[tuple[Query, list[dict[str, str]]]]
+    leaves_of: dict[str, Sequence[int]]
+
+    @classmethod
+    def of(cls, release: Path, run: Run | None = None) -> OpenRelease:
+        """Read what a release says about itself and its errors."""
+        promise, folder = _promise(release)
+        codes, tree, queries = open_errors(folder, promise, run)
+        leaves_of = _leaves_of(codes, tree.starts)
+        published = read_manifest(release).parameters.get("published") or {}
+        if published.get("tabulation") == TABULATED:
+            leaves_of |= _tabulated(codes[-1])
+        return cls(promise, folder, tree, queries, leaves_of)
+
+    def places(self, named: Sequence[tuple[int, str]], name: str) -> Ints:
+        """Indices of the leaves named by rows of a file, ascending."""
+        return _places(named, self.leaves_of, name, self.promise.levels[-1])
+
+    def area(self, chosen: Ints, run: Run | None = None) -> Area:
+        """What the release says about some leaves combined."""
+        return _area(self, chosen, run)
+
+
+TABULATED = 16
+"""Characters at the end of a block's code that identify it as tabulated: state 2, county 3, tract 6, block group 1, block 4."""
+
+
+def _tabulated(leaves: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Leaves of blocks, block groups, tracts, counties and states as tabulated, by their usual codes."""
+    found: dict[str, list[int]] = {}
+    for leaf, code in enumerate(leaves):
+        own = code[-TABULATED:]
+        for name in (own[:2], own[:5], own[:11], own[:12], own[:11] + own[12:]):
+            found.setdefault(name, []).append(leaf)
+    return dict(found)
+
+
+def _area(opened: OpenRelease, chosen: Ints, run: Run | None) -> Area:
+    """What a release says about some leaves."""
+    promise, folder, tree, queries = opened.promise, opened.folder, opened.tree, opened.queries
     is_possible, whole = ~_structural_zeros(promise), tree.region_of(chosen)
     counts: list[AreaCount] = []
     total: AreaCount | None = None
@@ -224,7 +291,7 @@ def _published(
     labels: list[dict[str, str]],
     interval: Interval,
 ) -> Interval:
-    """Intervals of a whole region as its tables have them, which know of bounds too; of zeros, which they leave out, as they are."""
+    """Intervals of a whole region as its tables have them, which also take bounds into account; zeros, which they leave out, are kept."""
     assert promise.errors is not None
     level = promise.levels[whole[0]]
     regions = without_dictionary(folder.table(promise.errors.regions))
@@ -256,7 +323,7 @@ def _counts(
 
 
 def _promise(release: Path) -> tuple[TopDown, Folder]:
-    """What a release says of itself."""
+    """What a release says about itself."""
     manifest = read_manifest(release)
     if manifest.verb != "topdown":
         raise InputError(
@@ -280,7 +347,7 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
 
 
 def damaged(name: str) -> InputError:
-    """What is said of a release that cannot be read."""
+    """The error for a release that cannot be read."""
     return InputError(f"{name} is damaged; check it with `louver verify`.", option="RELEASE", file=name)
 
 
@@ -356,7 +423,7 @@ def _every_cell(promise: TopDown) -> People:
 
 
 def _structural_zeros(promise: TopDown) -> Bools:
-    """Cells that nobody can be in."""
+    """Cells that no one can be in."""
     every = _every_cell(promise)
     zero = np.zeros(len(every.cell), np.bool_)
     for cells in promise.structural_zeros:
@@ -391,7 +458,7 @@ def _query(name: str, promise: TopDown) -> tuple[Query, list[dict[str, str]]]:
 
 
 def read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
-    """Rows of a file with their numbers: one leaf or region a line, or the release's geography columns under their names.
+    """Rows of a file with their numbers: one leaf or region per line, or the release's geography columns under their names.
 
     A row that is empty in the last columns names the region above.
     """
@@ -415,28 +482,28 @@ def read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
     return [(number, "/".join(row).rstrip("/")) for number, row in rows]
 
 
-def _leaves_of(codes: Sequence[Sequence[str]], starts: Sequence[Ints]) -> dict[str, tuple[int, int]]:
-    """The first leaf of every region and the one after its last, by code; a leaf goes before a region of the same code."""
-    found: dict[str, tuple[int, int]] = {}
+def _leaves_of(codes: Sequence[Sequence[str]], starts: Sequence[Ints]) -> dict[str, Sequence[int]]:
+    """The leaves of every region, by code; a leaf takes precedence over a region of the same code."""
+    found: dict[str, Sequence[int]] = {}
     first = np.arange(len(codes[-1]) + 1)
     for level in range(len(codes) - 1, -1, -1):
         first = first if level == len(starts) else first[starts[level]]
         ends = first.tolist()
         for code, span in zip(codes[level], pairwise(ends), strict=True):
-            found.setdefault(code, span)
+            found.setdefault(code, range(*span))
     return found
 
 
 def _places(
-    rows: Sequence[tuple[int, str]], leaves_of: dict[str, tuple[int, int]], name: str, level: str
+    rows: Sequence[tuple[int, str]], leaves_of: Mapping[str, Sequence[int]], name: str, level: str
 ) -> Ints:
-    """Numbers of the leaves named, ascending."""
+    """Indices of the named leaves, ascending."""
     found: dict[int, int] = {}
     for number, code in rows:
         if code == "" or code not in leaves_of:
             message = f"{name} has no region of the release (such as a {level}) on row {number}; correct it."
             raise InputError(message, file=name, row=number)
-        for leaf in range(*leaves_of[code]):
+        for leaf in leaves_of[code]:
             if leaf in found:
                 message = f"{name} has a leaf on row {number} that row {found[leaf]} has too; list each once."
                 raise InputError(message, file=name, row=number)
@@ -447,7 +514,7 @@ def _places(
 
 
 def region_totals(release: str | Path, run: Run | None = None) -> pa.Table:
-    """One row for each region, a level after the other: level, region, parent, count, standard_error, lower_90, upper_90.
+    """One row for each region, one level after another: level, region, parent, count, standard_error, lower_90, upper_90.
 
     The last three are null where the release was made without intervals.
 
@@ -490,13 +557,13 @@ def _with_errors(folder: Folder, promise: TopDown, run: Run | None) -> pa.Table:
 
 
 def _exact_levels(promise: TopDown) -> int:
-    """The lowest level whose totals are published exactly, and with it all above; -1 where none is."""
+    """The lowest level whose totals are published exactly, as are all levels above it; -1 if there is none."""
     told = (level for name, level in promise.exact.items() if not promise.cells[name])
     return max((promise.levels.index(level) for level in told), default=-1)
 
 
 def _unsure(folder: Folder, promise: TopDown) -> pa.Table:
-    """The same where nothing is known of errors: leaves are those that were measured or have somebody in them."""
+    """The same if nothing is known about errors: the leaves are those that were measured or have people in them."""
     measured = without_dictionary(folder.table(promise.measurements).select(["level", "node"]))
     nodes = measured.filter(pc.equal(measured["level"], promise.levels[-1]))["node"].combine_chunks()
     named = [leaf_codes(batch, promise.regions) for batch in folder.batches(promise.file, promise.regions)]

@@ -1,18 +1,18 @@
-"""What is known of the error of published numbers: by level, query and class of the number.
+"""What is known about the error of published numbers, by level, query and class of the number.
 
 Every region has two variances for a row of a query, those of least squares (`subspaces`): its own, from its subtree alone, and
-the final one, whose root is its `unit`. A number belongs to a class by how many units it is large. For each class the model
+the final one, whose root is its `unit`. A number's class is given by its size in units. For each class the model
 says, in units, how far off the truth was from numbers of this class in simulations; and how the error of a parent's children,
 apart from the parent's own, compares with their own variances.
 
-Unions of leaves are taken apart into families, and their errors calibrated on unions of simulated leaves.
+Unions of leaves are split into families, and their errors are calibrated on unions of simulated leaves.
 
 Notes
 -----
 **Implements**: children c of a parent p, their errors e_c = d_c + (v_c / s) e_p, where v_c is the own variance times the ratio
-of the class, s the sum of v_c, and the d_c have the covariance diag(v) - v v' / s, independent of e_p. So it is for least squares
+of the class, s the sum of v_c, and the d_c have the covariance diag(v) - v v' / s, independent of e_p. This holds for least squares
 before any constraint binds. A sum of a_c e_c therefore has the variance sum a_c^2 v_c - (sum a_c v_c)^2 / s, and is
-(sum a_c v_c / s) e_p beside: the same again one level up.
+an additional (sum a_c v_c / s) e_p: the same problem one level up.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COLUMNS = ("first", "pairs", "bias", "error", "lower", "upper", "within")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
-    """Standard errors and 90 % intervals of numbers, in the shape that they have."""
+    """Standard errors and 90 % intervals of numbers, in the same shape."""
 
     standard_error: Floats
     lower: Ints
@@ -71,11 +71,11 @@ class ErrorClasses:
     first : ndarray of float64
         Where each class begins, ascending from 0; for unions the number of leaves.
     pairs : ndarray of int64
-        Simulated numbers that it was read from; 0 where least squares are relied on.
+        Number of simulated values it is based on; 0 where the least-squares values are used.
     bias, error : ndarray of float64
-        Mean and root mean square of truth less published number.
+        Mean and root mean square of truth minus published number.
     lower, upper : ndarray of float64
-        Quantiles of it that leave out a tenth.
+        Quantiles of this difference that leave out a tenth.
     within : ndarray of float64
         Ratio of the variance among siblings to their own variances; for unions the part of `upper` that leaves out a tenth where the
         lower end is zero.
@@ -104,7 +104,7 @@ class ErrorClasses:
         )
 
     def widened(self, ratio: float) -> ErrorClasses:
-        """The same with squared errors so many times as large; not where least squares are relied on."""
+        """The same with squared errors scaled by this factor, except where least squares are relied on."""
         factor = np.where(self.pairs > 0, np.sqrt(ratio), 1.0)
         return replace(
             self,
@@ -115,12 +115,12 @@ class ErrorClasses:
         )
 
     def place(self, sizes: Floats) -> Ints:
-        """Class of each size."""
+        """Class of each given size."""
         found: Ints = np.maximum(np.searchsorted(self.first, sizes, side="right") - 1, 0)
         return found
 
     def intervals(self, numbers: Ints, units: Floats) -> Interval:
-        """Of numbers with these units; exact where the unit is zero."""
+        """Interval of numbers with these units; exact where the unit is zero."""
         place = self.place(in_units(numbers, units))
         lower = np.minimum(numbers, np.rint(numbers + self.lower[place] * units))
         upper = np.maximum(numbers, np.rint(numbers + self.upper[place] * units))
@@ -132,7 +132,7 @@ class ErrorClasses:
 
 
 def in_units(numbers: Ints | Floats, units: Floats) -> Floats:
-    """How many units numbers are large."""
+    """Size of numbers in units."""
     return np.asarray(numbers / np.where(units > 0, units, 1.0), np.float64)
 
 
@@ -170,7 +170,7 @@ class ErrorModel:
 
     @classmethod
     def from_table(cls, table: pa.Table, levels: Sequence[str], queries: Sequence[str]) -> ErrorModel:
-        """The model that was written; a KeyError or ValueError where it is none of these levels and queries."""
+        """The model as written; a KeyError or ValueError if it does not belong to these levels and queries."""
         columns = {name: table[name].to_pylist() for name in ("level", "query", *COLUMNS)}
         rows: dict[tuple[str | None, str], list[int]] = {}
         for i, key in enumerate(zip(columns["level"], columns["query"], strict=True)):
@@ -191,14 +191,14 @@ class ErrorModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """What is known of the children of one parent, for the rows of a query.
+    """What is known about the children of one parent, for the rows of a query.
 
     Parameters
     ----------
     variance : ndarray, shape (children, rows)
         Among siblings: v_c.
     bias : ndarray, shape (children, rows)
-        Expected truth less published number.
+        Expected value of truth minus published number.
     """
 
     variance: Floats
@@ -206,7 +206,7 @@ class Family:
 
 
 def combined(parts: Floats, family: Family) -> tuple[Floats, Floats, Floats]:
-    """Of a sum over children with these parts (children, rows): the parent's part, and variance and bias beside it (rows,)."""
+    """For a sum over children with these weights (children, rows): the parent's weight, and the remaining variance and bias (rows,)."""
     v = family.variance
     s = v.sum(axis=0)
     above = (parts * v).sum(axis=0) / np.where(s > 0, s, 1.0)
@@ -219,18 +219,18 @@ MOST_UNIONS = 100
 """Of one simulation."""
 
 MOST_ROWS = 32
-"""Rows of a query that unions are calibrated on: those with most people."""
+"""Maximum number of rows of a query used to calibrate unions: those with most people."""
 
 LEAVES = (1, 3, 9, 33)
 """Where classes of unions begin, by number of leaves."""
 
-NORMAL_TENTH = 1.2815515655446004  # standard deviations that a tenth of a normal distribution lies beyond
+NORMAL_TENTH = 1.2815515655446004  # a tenth of a normal distribution lies more than this many standard deviations above the mean
 
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's generator modulo 2^64
 
 
 def family_of(classes: ErrorClasses, numbers: Ints, own: Floats, final: Floats) -> Family:
-    """What the model says of children with these numbers (children, rows) and variances (children,); exact ones have none."""
+    """What the model says about children with these numbers (children, rows) and variances (children,), zero for exact ones."""
     units = np.sqrt(final)[:, None]
     place = classes.place(in_units(numbers, units))
     return Family(classes.within[place] * np.where(final > 0, own, 0.0)[:, None], classes.bias[place] * units)
@@ -248,7 +248,7 @@ def union_error(
     leaves : ndarray of int64
         Ascending.
     family : callable
-        The children, which are of a level, of a parent.
+        Returns the children, on a given level, of a given parent.
     root : (variance, bias)
         Of the root itself.
     """
@@ -292,9 +292,9 @@ def calibrate_unions(
     *,
     least_pairs: int,
 ) -> ErrorClasses:
-    """How far the sums over simulated unions were off, in their standard errors, by number of leaves.
+    """Errors of the sums over simulated unions, in standard errors, by number of leaves.
 
-    Errors of neighbours have more in common in truth than in simulations: intervals are never narrower than normal ones. Where zero
+    Errors of neighbours are more strongly related in reality than in simulations: intervals are never narrower than normal ones. Where zero
     keeps the truth from being below an interval, the upper end may leave out the whole tenth.
     """
     sizes, errors, numbers = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
@@ -330,14 +330,14 @@ def calibrate_unions(
 
 
 def _left(errors: Floats, upper: float, least: int) -> float:
-    """Part of an upper end that leaves out a tenth of these errors, and of a normal one's."""
+    """Fraction of an upper end that leaves out a tenth of these errors, and of normal errors."""
     if len(errors) < least:
         return 1.0
     return min(1.0, max(NORMAL_TENTH, float(np.quantile(errors, COVERAGE))) / upper)
 
 
 def _class_starts(size: Floats, least: int) -> list[float]:
-    """Numbers of leaves that classes begin with, each of so many sums or more."""
+    """Numbers of leaves at which classes begin, each with at least this many sums."""
     first: list[float] = []
     for edge in LEAVES:
         before = (size < edge) & (size >= first[-1]) if first else np.ones(len(size), np.bool_)
@@ -347,7 +347,7 @@ def _class_starts(size: Floats, least: int) -> list[float]:
 
 
 def _unions(sample: Sample) -> Iterator[Ints]:
-    """Places of leaves in a sample: neighbours of one family, or of several."""
+    """Positions of leaves in a sample: neighbours from one or several families."""
     ends = np.append(sample.starts[1:], len(sample.regions))
     state = 1
     for k in range(min(MOST_UNIONS, 4 * len(ends))):

@@ -42,6 +42,7 @@ from louver.topdown.errors.error_model import (
 )
 from louver.topdown.errors.simulate import AssumedTruth, Simulated, public_seed
 from louver.topdown.estimation.estimators import ESTIMATORS
+from louver.topdown.estimation.region_noise import LabelTree
 from louver.topdown.estimation.subspaces import Subspaces, tree_variances
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import batches_of
@@ -50,19 +51,19 @@ from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
 __all__ = ["KnownError", "Sample", "Squares", "own_answers", "roughness", "simulate_errors"]
 
 MOST_LEAVES = 3_000
-"""Leaves of one simulation, about."""
+"""Approximate number of leaves in one simulation."""
 
 MOST_VALUES = 300_000
-"""Numbers of one level and query that a simulation is looked at for, about."""
+"""Approximate count of numbers examined for each level and query in a simulation."""
 
 LARGEST = 30
-"""Leaves that are in every simulation, because so few of their size would come by chance."""
+"""Leaves that are in every simulation, because so few of their size would be drawn by chance."""
 
 POOLED = 80
-"""Least pairs that an interval is read from."""
+"""Minimum number of pairs that an interval is read from."""
 
 ENOUGH_VALUES = 600_000
-"""Cells that came out of simulations, after which there are no more of them."""
+"""Number of simulated cells after which no more simulations are run."""
 
 MOST_RUNS = 12
 """Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
@@ -73,7 +74,7 @@ N_STEPS = 8  # of finding how errors divide among siblings
 BOUNDED_AT_ONCE = 50_000  # regions
 
 SIZES = (0, 1, 10, 50, 100, 250, 1_000)
-"""Where the size classes begin by which bias is reported."""
+"""Lower limits of the size classes by which bias is reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,9 +87,9 @@ class Sample:
     starts : ndarray of int64
         Where each family begins.
     number, off : ndarray of int64, shape (regions, rows)
-        What came out, and the truth less that.
+        The result, and the truth minus the result.
     is_fixed : ndarray of bool, shape (regions, rows)
-        Whether public knowledge leaves one number alone.
+        Whether public knowledge leaves only one possible number.
     seen, simulated : Squares
         Of a region's own noisy answers less what was published, and of simulated ones less what came out; where anybody is.
     """
@@ -104,7 +105,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownError:
-    """What simulations tell of a release.
+    """What simulations reveal about a release.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def simulate_errors(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> KnownError | None:
-    """Simulate a release about as often as its design says, beside the measurements it came from; None where it says never.
+    """Simulate a release about as often as its design says, alongside the measurements it came from; None if it says never.
 
     Where leaves are few there are more simulations, where cells are many fewer.
     """
@@ -186,7 +187,7 @@ def simulate_errors(
     n_runs = max(n_runs, min(MOST_RUNS, -(-POOLED // spine.sizes[-1])))
     truth = AssumedTruth.of(plan, leaves)
     queries = _with_total(plan)
-    own, final = least_squares_units(plan, queries)
+    own, final = least_squares_units(plan, truth.problem, queries)
     digest, most = _digest(leaves), min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells))
     samples: dict[tuple[int, int], list[Sample]] = {}
     n_seen = 0
@@ -242,7 +243,7 @@ def _roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) 
 
 
 def _together(parts: Sequence[Squares], repeats: int = 1) -> Squares:
-    """Squares of several samples, each value of which is there so many times."""
+    """Squares of several samples, each value with its number of occurrences."""
     n = sum(part.n for part in parts)
     if not n:
         return Squares(0.0, 0.0, 0)
@@ -251,7 +252,7 @@ def _together(parts: Sequence[Squares], repeats: int = 1) -> Squares:
 
 
 def _digest(leaves: SparseLevel) -> str:
-    """Hash of the released counts: simulations belong to them."""
+    """Hash of the released counts, which ties simulations to them."""
     hasher = hashlib.sha256()
     for part in (leaves.start, leaves.cell, leaves.count):
         hasher.update(np.ascontiguousarray(part, "<i8").tobytes())
@@ -269,13 +270,18 @@ def _with_total(plan: QueryPlan) -> tuple[Query, ...]:
 
 
 def least_squares_units(
-    plan: QueryPlan, queries: Sequence[Query]
+    plan: QueryPlan, problem: Problem, queries: Sequence[Query]
 ) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Variances (regions, queries) of a row by least squares, for each level: own, and in the end.
 
     Queries that merge labels are not counted as measured here, which errs on the side of caution.
     """
     design = plan.design
+    known = max((s.level for s in plan.invariants if not s.labels), default=-1)
+    climbs = ESTIMATORS[design.options.estimator].uses_tree
+    if plan.by_region:
+        exact_levels = [level <= known for level in range(design.spine.n_levels)]
+        return LabelTree.of(problem, is_climbing=climbs).variances(problem, queries, exact_levels)
     subspaces = Subspaces(design.shape)
     loads = []
     for load in plan.workloads():
@@ -288,14 +294,13 @@ def least_squares_units(
             )
         )
     everyone = Query(name="all", row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
-    known = max((s.level for s in plan.invariants if not s.labels), default=-1)
     exact = [[everyone] if level <= known else [] for level in range(design.spine.n_levels)]
     up, final = tree_variances(
         design.spine,
         subspaces,
         loads,
         exact=exact,
-        is_climbing=ESTIMATORS[design.options.estimator].uses_tree,
+        is_climbing=climbs,
     )
     spreads = [
         subspaces.spread_of_rows(query) if query.axes is None else subspaces.spread(query)
@@ -342,9 +347,9 @@ def _samples(
 
 
 def _residuals(answers: Floats, numbers: Ints) -> Squares:
-    """Of noisy answers less numbers, where anybody is."""
+    """Residuals: noisy answers minus numbers, where the number is positive and something was measured."""
     held = numbers[: len(answers)]
-    return Squares.of((answers - held)[held > 0])
+    return Squares.of((answers - held)[(held > 0) & ~np.isnan(answers)])
 
 
 def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
@@ -389,7 +394,7 @@ def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorC
 
 
 def class_starts(size: Floats, least: int) -> Floats:
-    """Where classes begin, each a little wider than the one before and of `least` sizes or more; zero is one if it can be."""
+    """Where classes begin, each a little wider than the one before and of `least` sizes or more; zero is a class of its own if possible."""
     positive = size[size > 0]
     edges = [0.0]
     if len(positive):
@@ -406,12 +411,12 @@ def class_starts(size: Floats, least: int) -> Floats:
 
 
 def _tail(errors: Floats, tail: float) -> float:
-    """The quantile that one more error would lie below so often at most."""
+    """The quantile that one more error would lie below with at most this frequency."""
     return float(np.sort(errors)[max(int(np.floor(tail * (len(errors) + 1))) - 1, 0)])
 
 
 def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final: Floats) -> Floats:
-    """Ratio of every class that makes errors apart from the parents' as large as they were.
+    """The ratio for each class that makes the errors not inherited from parents as large as they were.
 
     Notes
     -----
@@ -453,7 +458,7 @@ def _known_bounds(problem: Problem, level: int, query: Query, region: Ints, row:
 
 
 def _masks(problem: Problem, query: Query) -> Ints:
-    """The set of types that each row of a query is; 0 where it is none."""
+    """The set of types that each row of a query equals; 0 where it equals none."""
     masks = np.zeros(query.n_rows, np.int64)
     n_types = problem.implied.n_types
     cells = np.flatnonzero(problem.is_possible)
@@ -470,7 +475,7 @@ def _masks(problem: Problem, query: Query) -> Ints:
 def _bias(
     plan: QueryPlan, queries: Sequence[Query], samples: dict[tuple[int, int], list[Sample]]
 ) -> tuple[tuple[str, str, int, int, float], ...]:
-    """Mean truth less published number by size class of the true number: what non-negativity and shrinking do."""
+    """Mean of truth minus published number by size class of the true number: what non-negativity and shrinking do."""
     lines = []
     for (level, place), parts in samples.items():
         off = np.concatenate([s.off.ravel() for s in parts])
@@ -491,10 +496,10 @@ def _bias(
 
 
 USUAL = 0.3
-"""Deviation from 1 that is expected of a ratio: one that is known less well than that is drawn towards 1."""
+"""Expected deviation of a ratio from 1: a ratio known less precisely than that is shrunk towards 1."""
 
 MOST_READ = 4_000_000
-"""Noisy values of a level that are read for it, about."""
+"""Approximate number of noisy values of a level that are read for it."""
 
 FEWEST = 80  # squares that a ratio is read from
 LARGEST_FACTOR = 3.0
@@ -516,7 +521,7 @@ class Squares:
 
 
 def roughness(seen: Squares, simulated: Squares, error: float) -> float:
-    """Ratio of squared errors to simulated ones, 1 or more; drawn towards 1 as far as it is uncertain."""
+    """Ratio of squared errors to simulated ones, 1 or more; shrunk towards 1 as far as it is uncertain."""
     if min(seen.n, simulated.n) < FEWEST or error <= 0:
         return 1.0
     excess = (seen.mean - simulated.mean) / error
@@ -527,37 +532,48 @@ def roughness(seen: Squares, simulated: Squares, error: float) -> float:
 def own_answers(
     plan: QueryPlan, noisy: NoisyCounts, level: int, queries: Sequence[Query], regions: Ints
 ) -> list[Floats]:
-    """What a level's own measurements say of the rows of queries, weighted by precision: arrays (regions, rows).
+    """What a level's own measurements say about the rows of queries, weighted by precision: arrays (regions, rows).
+
+    Regions that were not measured have NaN.
 
     Parameters
     ----------
     regions : ndarray of int64
-        Ascending. Of large levels the first are looked at alone, and arrays are as much shorter.
+        Ascending. For large levels only the first are examined, and the arrays are correspondingly shorter.
     """
     found: list[list[Floats]] = [[np.zeros((0, query.n_rows))] for query in queries]
-    n_values = sum(measured.query.n_rows for measured in plan.measured[level])
+    load = plan.workloads()[level]
     for start, stop in batches_of(plan)[level]:
         here = regions[slice(*np.searchsorted(regions, [start, stop]))] - start
-        if len(here) and start * n_values < MOST_READ:
+        if len(here) and start * load.n_values < MOST_READ:
             answers = noisy.read(level, start, stop)
+            weights = [w[here] if len(w) > 1 else w for w in load.precisions(start, stop)]
+            unknown = np.zeros(len(here), dtype=np.bool_)
+            if load.by_region is not None:
+                has_answers = load.by_region.kinds.max(axis=1) > 0
+                unknown = ~has_answers[load.by_region.kind_of[start:stop][here]]
             for place, query in enumerate(queries):
-                found[place].append(_answer(plan, level, query, [part[here] for part in answers]))
+                own = _answer(load.queries, weights, query, [part[here] for part in answers])
+                own[unknown] = np.nan
+                found[place].append(own)
     return [np.concatenate(parts) for parts in found]
 
 
-def _answer(plan: QueryPlan, level: int, query: Query, answers: Sequence[Ints]) -> Floats:
+def _answer(
+    queries: Sequence[Query], weights: Sequence[Floats], query: Query, answers: Sequence[Ints]
+) -> Floats:
     """Mean of what every query whose rows lie within those of `query` says, by precision."""
     total = np.zeros((len(answers[0]), query.n_rows))
-    precision = np.zeros(query.n_rows)
-    for measured, answer in zip(plan.measured[level], answers, strict=True):
-        held = _rows_within(measured.query, query)
+    precision = np.zeros((1, query.n_rows))
+    for own, answer, relative in zip(queries, answers, weights, strict=True):
+        held = _rows_within(own, query)
         if held is None:
             continue
         order = np.argsort(held, kind="stable")
         starts = np.searchsorted(held[order], np.arange(query.n_rows))
-        weight = 1.0 / (np.bincount(held, minlength=query.n_rows) * measured.distribution.variance)
+        weight = relative / np.bincount(held, minlength=query.n_rows)
         total += weight * np.add.reduceat(answer[:, order], starts, axis=1)
-        precision += weight
+        precision = precision + weight
     return np.asarray(total / precision)
 
 

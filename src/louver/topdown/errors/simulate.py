@@ -1,7 +1,7 @@
-"""Simulated releases: what measuring and estimating make of a table that may be looked at.
+"""Simulated releases: the result of measuring and estimating on a table that is not confidential.
 
 The table stands in for the truth: an earlier census or release, one drawn from the public domain or given the measurements. Noise
-comes from seeds, no file is written, and nothing is spent.
+comes from seeds, no file is written and no budget is spent.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ KEPT_BATCHES = 4  # so that families read one by one do not draw a whole batch e
 
 
 def public_seed(*parts: str) -> int:
-    """A seed that anybody can make again from words, far beyond those that people choose."""
+    """A seed that anyone can reproduce from words, far larger than those that people choose."""
     return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest(), "big")
 
 
 class _BatchedCounts(ABC):
-    """Noisy answers that are had batch by batch, the same each time, and may be asked for any regions of one."""
+    """Noisy answers generated batch by batch, reproducibly; any regions of one batch can be read."""
 
     def __init__(self, plan: QueryPlan) -> None:
         self._batches = batches_of(plan)
@@ -66,7 +66,7 @@ class _BatchedCounts(ABC):
 
 
 class SimulatedCounts(_BatchedCounts):
-    """Noisy answers drawn from a seed whenever they are asked for: `NoisyCounts` without a file.
+    """Noisy answers drawn from a seed on demand: `NoisyCounts` without a file.
 
     Parameters
     ----------
@@ -79,18 +79,31 @@ class SimulatedCounts(_BatchedCounts):
     def __init__(self, plan: QueryPlan, truth: tuple[SparseLevel, ...], seed: int) -> None:
         super().__init__(plan)
         self._measured, self._truth, self._seed = plan.measured, truth, seed
+        self._by_region, self._n_cells = plan.by_region, plan.design.n_cells
 
     def _whole(self, level: int, number: int) -> tuple[Ints, ...]:
-        part = self._truth[level].part(*self._batches[level][number])
-        noise = KeyedNoise.from_seed(self._seed)
-        return tuple(
-            perturb(measured.query.answer(part), measured.distribution, noise, Nonce(level, place, number))
-            for place, measured in enumerate(self._measured[level])
-        )
+        start, stop = self._batches[level][number]
+        part = self._truth[level].part(start, stop)
+        if not self._measured[level]:
+            return (np.zeros((stop - start, self._n_cells), np.int64),)
+        answers = []
+        for place, measured in enumerate(self._measured[level]):
+            true, nonce = measured.query.answer(part), Nonce(level, place, number)
+            relative = np.ones(stop - start)
+            if self._by_region:
+                relative = self._by_region[level].kinds[self._by_region[level].kind_of[start:stop], place]
+            noisy = np.zeros_like(true)
+            for precision in np.unique(relative[relative > 0]):
+                noise = KeyedNoise.from_seed(self._seed)
+                own = measured.distribution if precision == 1.0 else measured.departing(precision)
+                here = relative == precision
+                noisy[here] = perturb(true, own, noise, nonce)[here]
+            answers.append(noisy)
+        return tuple(answers)
 
 
 class _MeasuredCounts(_BatchedCounts):
-    """Answers that are read in whole batches alone."""
+    """Answers that are read only in whole batches."""
 
     def __init__(self, plan: QueryPlan, noisy: NoisyCounts) -> None:
         super().__init__(plan)
@@ -102,16 +115,16 @@ class _MeasuredCounts(_BatchedCounts):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Simulated:
-    """What came out of one simulation.
+    """The result of one simulation.
 
     Parameters
     ----------
     levels : tuple of SparseLevel
-        Estimates, the root first; at the last level of the simulated leaves alone.
+        Estimates, the root first; at the last level, of the simulated leaves only.
     leaves : ndarray of int64
         Which leaves these are.
     noisy : SimulatedCounts
-        What was estimated from.
+        The noisy answers used for the estimates.
     """
 
     levels: tuple[SparseLevel, ...]
@@ -121,7 +134,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AssumedTruth:
-    """Histograms of all regions that stand in for the truth, and the estimation problem with the invariants that they have."""
+    """Histograms of all regions that stand in for the truth, and the estimation problem with their invariants."""
 
     plan: QueryPlan
     levels: tuple[SparseLevel, ...]
@@ -142,16 +155,16 @@ class AssumedTruth:
         engine: Engine = ONE_CORE,
         run: Run | None = None,
     ) -> AssumedTruth:
-        """Another truth for the same public knowledge: as likely as any given noisy answers, by what "bayes" learns from them.
+        """Draw another truth for the same public knowledge, from the distribution that "bayes" learns from the noisy answers.
 
-        A release is smoother than the truth it came from; a draw is as rough.
+        A release is smoother than the truth it was made from; a draw is equally rough.
 
         Parameters
         ----------
         noisy : NoisyCounts
         seed : int
         among : sequence of Span, optional
-            Parents whose leaves are drawn; those of all others are in their first leaf, which is enough for sums. All by default.
+            Parents whose leaves are drawn; other parents keep everyone in their first leaf, which suffices for sums. All by default.
         """
         steps = estimate_by_level(
             self.problem,
@@ -184,11 +197,11 @@ class AssumedTruth:
         ----------
         seed : int
         among : sequence of Span, optional
-            Parents whose leaves are estimated; all by default. The regions above are always all there.
+            Parents whose leaves are estimated; all by default. The regions above are always all estimated.
         engine : Engine
-            Where batches are worked on.
+            Where batches are processed.
         run : Run, optional
-            Told how far it is, and asked whether to go on.
+            Receives progress and is checked for cancellation.
         """
         noisy = SimulatedCounts(self.plan, self.levels, seed)
         steps = self.steps(noisy, among, engine, run)
@@ -212,16 +225,16 @@ class AssumedTruth:
         )
 
     def families(self, n_leaves: int, *, largest: int = 0, turn: int = 0) -> list[Span] | None:
-        """Parents of some leaves: of the largest, those a prior is learnt from, and every so many-th; None where all are roots.
+        """Parents of the largest leaves, of those a prior is learnt from, and every k-th parent; None if all are roots.
 
         Parameters
         ----------
         n_leaves : int
-            About how many leaves they have.
+            Approximate number of leaves that they have.
         largest : int
-            Families of so many of the largest leaves are among them.
+            Number of the largest leaves whose families are included.
         turn : int
-            Another one takes other families.
+            Different values select different families.
         """
         spine = self.problem.spine
         if spine.n_levels == 1:
@@ -237,14 +250,14 @@ class AssumedTruth:
         ]
 
     def _leaves(self, among: Sequence[Span] | None) -> Ints:
-        """Leaves of some parents, of all by default."""
+        """Leaves of some parents; of all by default."""
         if among is None:
             return np.arange(self.problem.spine.sizes[-1])
         starts = self.problem.spine.starts[-1]
         return np.concatenate([np.arange(starts[first], starts[last]) for first, last in among])
 
     def _spread(self, leaves: SparseLevel, parents: SparseLevel, chosen: Ints) -> SparseLevel:
-        """Histograms of all leaves: of those chosen their own, of other families everybody in the first."""
+        """Histograms of all leaves: chosen leaves keep their own; in other families, the first leaf holds everyone."""
         starts, nobody = self.problem.spine.starts[-1], SparseLevel.from_dense(np.zeros((1, 1), np.int64))
         place = np.full(self.problem.spine.sizes[-1], leaves.n_regions + parents.n_regions)
         place[starts[:-1]] = leaves.n_regions + np.arange(parents.n_regions)

@@ -1,4 +1,4 @@
-"""What the batches of a level are worked on with, on this machine or another: all of it public."""
+"""The data that the batches of a level are processed with, on this machine or another: all public."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Empirical Bayes: posterior means of the children's counts, with priors learnt from the measurements of their level.
 
-A child is expected to be composed as its parent. How far children depart from that is learnt, for all children of a level
+A child is expected to have the composition of its parent. How far children depart from that is learnt, for all children of a level
 together, from the noisy answers and the parents' estimates alone; the records are never looked at. The posterior means,
 each with its variance, then take the place of the evidence in the constrained least squares, which rounding follows
 as ever: invariants, bounds, zeros and sums hold whatever the prior says.
@@ -29,7 +29,7 @@ from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.entries import Entries
 from louver.topdown.estimation.evidence import TreeEvidence
 from louver.topdown.estimation.least_squares import Fractional, solve
-from louver.topdown.problem import Families, Problem, region_range
+from louver.topdown.problem import UNMEASURED, Families, Problem, region_range
 
 __all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride"]
 
@@ -139,6 +139,9 @@ def _look_at_batch(
     entries = Entries.of(problem, families, totals)
     entries = entries.part((families.first_parent + entries.family) % every == 0)
     if is_last:
+        own = families.evidence.weights[families.evidence.detailed]
+        if len(own) > 1:  # leaves without answers say nothing about a prior
+            entries = entries.part(own[entries.child, 0] > UNMEASURED * own.max())
         return totals, (families, entries, np.zeros(0), np.zeros(0)) if len(entries.child) else None
     variance = np.broadcast_to(variances.value, problem.spine.sizes[level])[start:stop]
     values, noise, _ = cell_evidence(problem, families, entries, variance)
@@ -146,13 +149,14 @@ def _look_at_batch(
 
 
 def learning_stride(problem: Problem, level: int) -> int:
-    """A prior of a level is learnt from the children of every so many-th parent."""
+    """A prior of a level is learnt from the children of every n-th parent."""
     most = MOST_LEAVES if _is_leaf_prior(problem, level) else MOST_REGIONS
     return max(1, -(-problem.spine.sizes[level] // most))
 
 
 def _is_leaf_prior(problem: Problem, level: int) -> bool:
-    return level == problem.spine.n_levels - 1 and not problem.implied.constrained[level]
+    is_last = level == problem.spine.n_levels - 1
+    return is_last and not problem.has_exact_leaves and problem.workloads[level].is_even
 
 
 def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:

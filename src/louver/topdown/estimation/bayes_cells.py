@@ -1,6 +1,6 @@
 """Empirical Bayes above the leaves: a cell's mean is its parent's share of the child's total, times a factor of its own.
 
-Totals stay those of least squares, whose error is small beside them.
+Totals remain those of least squares, whose error is small in comparison.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from louver.topdown.problem import Evidence, Families, Problem
 
 __all__ = ["CellPrior", "cell_evidence", "leans_on_marginals", "learn_cells"]
 
-N_BINS, LOWEST_BIN = 12, -3  # of the logarithm of what is expected
+N_BINS, LOWEST_BIN = 12, -3  # bins of the logarithm of the expected count
 EXPONENTS = 0.2 * np.arange(-15.0, 26.0)
 FACTORS = np.concatenate([[0.0], np.exp(EXPONENTS)])
-VARIATION = 0.12  # of a count's mean beyond Poisson's
-N_STEPS = 12  # of the EM algorithm
-NEIGHBOUR = 0.3  # of the counts of a class that those beside it get too
+VARIATION = 0.12  # variation of a count's mean beyond Poisson
+N_STEPS = 12  # steps of the EM algorithm
+NEIGHBOUR = 0.3  # share of a class's counts that adjacent classes also receive
 LEAST_VARIANCE = 0.05
-OTHERS = 0.5  # variation of cells beside another one, where they are taken as expected
-LEAST_PRIOR = 0.05  # precision of a prior over that of the evidence
-MOST_CELLS = 20_000  # that a prior is learnt from
+OTHERS = 0.5  # variation of the other cells of a row, when these are set to their expected counts
+LEAST_PRIOR = 0.05  # precision of a prior relative to that of the evidence
+MOST_CELLS = 20_000  # most cells that a prior is learnt from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +60,7 @@ class CellPrior:
     def draw(
         self, problem: Problem, families: Families, entries: Entries, variances: Floats, draws: Draws
     ) -> Evidence:
-        """The same with one draw of each cell's posterior for its mean; nothing else is told of the cells."""
+        """The same with one draw from each cell's posterior instead of its mean; nothing else is said about the cells."""
         values, noise, _ = cell_evidence(problem, families, entries, variances)
         uniform = draws.uniform("cells", families.first_child + entries.child, entries.cell)
         drawn, variance = np.empty(len(values)), np.empty(len(values))
@@ -79,7 +79,7 @@ class CellPrior:
 
 
 def leans_on_marginals(problem: Problem, level: int) -> bool:
-    """Whether cells of a level are known from marginals: bounds may leave one cell of a row, or rows are more precise than cells."""
+    """Whether cells of a level are known from marginals: bounds leave one cell per row, or rows are more precise than cells."""
     load = problem.workloads[level]
     detailed = next(x for query, x in zip(load.queries, load.variances, strict=True) if query.is_detailed)
     rows = (x for query, x in zip(load.queries, load.variances, strict=True) if query.n_rows > 1)
@@ -91,7 +91,7 @@ def cell_evidence(
 ) -> tuple[Floats, Floats, Floats]:
     """What is known of each cell before any prior: value, variance, and the weight of its own term in the objective.
 
-    Where marginals are better known than cells, each cell gets what their rows say if the other cells of a row are what is
+    Where marginals are better known than cells, each cell gets what their rows imply if the other cells of a row are what is
     expected of them, and so uncertain.
     """
     evidence = families.evidence
@@ -145,7 +145,9 @@ def learn_cells(samples: Sequence[tuple[Entries, Floats, Floats]]) -> CellPrior:
     likelihoods_inplace(
         expected[chosen].copy(), values[chosen].copy(), variances[chosen].copy(), FACTORS, VARIATION, likelihood
     )  # fmt: skip
-    likelihood[likelihood.sum(axis=1) == 0.0] = 1.0  # what nothing explains says nothing about the prior
+    likelihood[likelihood.sum(axis=1) == 0.0] = (
+        1.0  # values that nothing explains carry no information about the prior
+    )
     n_kinds = (len(SHARE_CUTS) + 1) * N_BINS
     usual = usual_weights(EXPONENTS, empty=0.9, scale=3.0)  # most cells of a fine table are empty
     weights = np.tile(usual, (n_kinds, 1))
@@ -165,7 +167,7 @@ def _kinds(entries: Entries) -> Ints:
 
 
 def _with_neighbours(counts: Floats) -> Floats:
-    """Counts of every class with some of those of the bins beside it."""
+    """Counts of every class plus a share of those of adjacent bins."""
     by_bin = counts.reshape(-1, N_BINS, counts.shape[1])
     smooth = by_bin.copy()
     smooth[:, 1:] += NEIGHBOUR * by_bin[:, :-1]

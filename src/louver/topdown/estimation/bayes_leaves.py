@@ -1,6 +1,6 @@
 """Empirical Bayes in leaves: an unknown size, common to all cells, and a factor common to each group of cells.
 
-Totals are chosen at one quantile of all siblings' posteriors: means would draw large leaves down and empty ones up.
+All siblings' totals are taken at the same posterior quantile: means would pull large leaves down and empty ones up.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from louver._arrays import Bools, Floats, Ints
 from louver.optim.kernels.posteriors.leaves import Seen, draw_leaves_inplace, leaves_inplace, totals_inplace
 from louver.run import Run
+from louver.topdown.estimation.division import Division, learn_division
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.entries import (
     SHARE_CUTS,
@@ -34,11 +35,16 @@ SIZE_STEPS = np.concatenate(
 )  # exponents, in steps of the tables; the first is zero itself
 FACTOR_STEPS = np.concatenate([[0], 4 * np.arange(-7, 8)])
 VARIATION = 0.2  # of a count's mean beyond Poisson's
-N_STEPS = 12  # of the EM algorithm
+SIZE_CLASSES, COVARIATE_CLASSES = (
+    3,
+    6,
+)  # classes of leaves, by expected size; with covariates that distinguish them
+N_STEPS = 12  # iterations of the EM algorithm
+SIZE_STEPS_OF_EM = 8  # iterations for sizes alone within each of these
 LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0
-AT_ONCE = 1_000  # leaves between two looks whether to go on
-MOST_LEAVES = 2_000
-"""Leaves that a prior is learnt from, about."""
+AT_ONCE = 1_000  # leaves between two checks of whether to go on
+MOST_LEAVES = 4_000
+"""Approximate number of leaves that a prior is learnt from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,23 +56,26 @@ class LeafPrior:
     seen : Seen
         What noisy counts say about counts.
     sizes : ndarray, shape (classes, sizes)
-        Weights of a leaf's size over the mean of its siblings, by that mean.
+        Weights of a leaf's size over the one expected of it, by that expectation.
     cuts : ndarray
         Between the classes.
     factors : ndarray, shape (classes, factors)
         Weights of what is common to a group of cells, by its share.
+    division : Division
+        What each leaf is expected to have of its parent's people.
     """
 
     seen: Seen
     sizes: Floats
     cuts: Floats
     factors: Floats
+    division: Division
 
     def improve(
         self, problem: Problem, families: Families, entries: Entries, shrink: float | None, run: Run | None
     ) -> Evidence:
         """Evidence for the constrained solve: posterior means, and totals at one quantile."""
-        leaves = _Leaves.of(problem, families, entries, self.seen)
+        leaves = _Leaves.of(problem, families, entries, self.seen, self.division)
         mean, variance, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
         totals = _totals(families, mixture, np.ones(mixture.shape[1]))
         evidence = families.evidence
@@ -83,7 +92,7 @@ class LeafPrior:
         self, problem: Problem, families: Families, entries: Entries, draws: Draws, run: Run | None
     ) -> Evidence:
         """The same with a draw for everything: totals, sizes that lead to them, factors and cells."""
-        leaves = _Leaves.of(problem, families, entries, self.seen)
+        leaves = _Leaves.of(problem, families, entries, self.seen, self.division)
         _, _, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
         number = families.first_child + np.arange(mixture.shape[1])
         uniform = draws.uniform("totals", number)
@@ -103,6 +112,7 @@ class _Leaves:
     """
 
     primary: Query
+    n_entries: int
     order: Ints
     unit_of: Ints
     part: Floats
@@ -119,18 +129,27 @@ class _Leaves:
     cell_variance: float
 
     @classmethod
-    def of(cls, problem: Problem, families: Families, entries: Entries, seen: Seen) -> _Leaves:
+    def of(
+        cls, problem: Problem, families: Families, entries: Entries, seen: Seen, division: Division
+    ) -> _Leaves:
         evidence = families.evidence
-        variances = [1.0 / float(weight[0, 0]) for weight in evidence.weights]
+        variances = [
+            1.0 / float(weight.max()) for weight in evidence.weights
+        ]  # the regions that answered have equal weights
         primary = primary_query(evidence.queries, variances)
         row = evidence.queries[primary].row_of[entries.cell]
         group = _groups(problem, evidence.queries[primary])[entries.cell]
+        expected = (
+            entries.people
+            * division.shares(problem, families)[entries.child, division.group_of[entries.cell]]
+        )
         order = np.lexsort((entries.cell, row, group, entries.child))
+        order = order[expected[order] > 0.0]
         first_unit = _changes(entries.child[order], group[order], row[order])
         unit_of = np.cumsum(first_unit) - 1
         begin = np.flatnonzero(first_unit)
-        even, share = (
-            np.add.reduceat(x[order], begin) if len(order) else x for x in (entries.even, entries.share)
+        mean, share = (
+            np.add.reduceat(x[order], begin) if len(order) else np.zeros(0) for x in (expected, entries.share)
         )
         child, own = entries.child[order][begin], group[order][begin]
         children, first = np.unique(child, return_index=True)
@@ -141,16 +160,17 @@ class _Leaves:
         cells = np.asarray(evidence.values[evidence.detailed], np.float64)[entries.child, entries.cell][order]
         return cls(
             primary=evidence.queries[primary],
+            n_entries=len(entries.child),
             order=order,
             unit_of=unit_of,
-            part=entries.even[order] / even[unit_of],
+            part=expected[order] / mean[unit_of],
             children=children,
             start=start,
             group_start=group_start,
             values=np.asarray(evidence.values[primary], np.float64)[child, row[order][begin]],
-            place=column_of(even, seen),
+            place=column_of(mean, seen),
             kind=np.searchsorted(SHARE_CUTS, by_group).astype(np.int64),
-            mean_size=np.add.reduceat(even, start[:-1]) if len(child) else np.zeros(0),
+            mean_size=np.add.reduceat(mean, start[:-1]) if len(child) else np.zeros(0),
             total=total[children],
             total_variance=total_variance,
             cell_value=cells,
@@ -185,14 +205,14 @@ class _Leaves:
     ) -> tuple[Floats, Floats, NDArray[np.float64]]:
         """Mean and variance of every entry in its own order, and the mixtures of all children's totals."""
         mean, variance, own, _, _ = self.work(prior, run)
-        means, variances = np.empty(len(self.order)), np.empty(len(self.order))
+        means, variances = np.zeros(self.n_entries), np.zeros(self.n_entries)
         means[self.order], variances[self.order] = self.divided(mean, variance)
         mixture = np.zeros((3, n_children, own.shape[2]))
         mixture[:, self.children] = own
         return means, variances, mixture
 
     def divided(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of entries from those of their units: parts as in the parent, and as far as cells were measured."""
+        """Mean and variance of entries from those of their units: split as in the parent, adjusted by the measured cells."""
         if len(mean) == len(self.order):
             return mean, variance
         part, whole = self.part, mean[self.unit_of]
@@ -217,7 +237,7 @@ class _Leaves:
             prior.seen, self.start, self.group_start, self.values, self.place, self.kind, offset, FACTOR_STEPS,
             np.log(prior.factors), by_group, uniform, ndtri(uniform), drawn, variance,
         )  # fmt: skip
-        counts, variances = np.empty(len(self.order)), np.empty(len(self.order))
+        counts, variances = np.zeros(self.n_entries), np.zeros(self.n_entries)
         counts[self.order], variances[self.order] = self.divided_draw(drawn, variance, child, draws)
         return counts, variances
 
@@ -247,44 +267,68 @@ def learn_leaves(
 
     Notes
     -----
-    **Implements**: maximum likelihood of a mixture by EM; classes of sizes by terciles of the siblings' mean, of factors by
-    the group's share.
+    **Implements**: maximum likelihood of a mixture by EM; classes of sizes by quantiles of what is expected, of factors by the
+    group's share.
     """
     primary = primary_query(workload.queries, workload.variances)
-    seen = tabulate_noise(workload.variances[primary], workload.is_gaussian, VARIATION)
-    leaves = [_Leaves.of(problem, families, entries, seen) for families, entries in samples]
-    cuts = np.quantile(np.concatenate([*(part.mean_size for part in leaves), np.zeros(1)]), [1 / 3, 2 / 3])
+    seen = tabulate_noise(workload.variances[primary], workload.noise, VARIATION)
+    division = learn_division(problem, [families for families, _ in samples])
+    leaves = [_Leaves.of(problem, families, entries, seen, division) for families, entries in samples]
+    classes = COVARIATE_CLASSES if division.weights[:, 1:].any() else SIZE_CLASSES
+    expected = np.concatenate([*(part.mean_size for part in leaves), np.zeros(1)])
+    cuts = np.quantile(expected, np.arange(1, classes) / classes)
     usual_factor = usual_weights(STEP * FACTOR_STEPS[1:], empty=0.1, scale=0.6)
     usual_size = usual_weights(STEP * SIZE_STEPS[1:], empty=0.1, scale=1.2)
     sizes, factors = np.tile(usual_size, (len(cuts) + 1, 1)), np.tile(usual_factor, (len(SHARE_CUTS) + 1, 1))
-    prior = LeafPrior(seen=seen, sizes=sizes, cuts=cuts, factors=factors)
-    for _ in range(N_STEPS):
-        size_counts, factor_counts = np.zeros(sizes.shape), np.zeros(factors.shape)
+    prior = LeafPrior(seen=seen, sizes=sizes, cuts=cuts, factors=factors, division=division)
+    for _ in range(N_STEPS if leaves else 0):
+        factor_counts, likelihoods, kinds = np.zeros(factors.shape), [], []
         for part in leaves:
             _, _, mixture, size_kind, added = part.work(prior, run)
-            np.add.at(size_counts, size_kind, mixture[0])
+            likelihoods.append(mixture[0] / sizes[size_kind])
+            kinds.append(size_kind)
             factor_counts += added
-        sizes, factors = normalised(size_counts, usual_size), normalised(factor_counts, usual_factor)
+        sizes = _mixing_weights(np.concatenate(likelihoods), np.concatenate(kinds), sizes, usual_size)
+        factors = normalised(factor_counts, usual_factor)
         prior = replace(prior, sizes=sizes, factors=factors)
     return prior
+
+
+def _mixing_weights(likelihood: Floats, kind: Ints, weights: Floats, usual: Floats) -> Floats:
+    """Weights (classes, sizes) after some steps of EM with the likelihoods (leaves, sizes) of all sizes as they are.
+
+    Whether small leaves are empty is learnt slowly; these steps cost almost nothing compared with recomputing likelihoods.
+    """
+    for _ in range(SIZE_STEPS_OF_EM):
+        joint = likelihood * weights[kind]
+        joint /= np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
+        counts = np.zeros(weights.shape)
+        np.add.at(counts, kind, joint)
+        weights = normalised(counts, usual)
+    return weights
 
 
 def _adding_up(problem: Problem, entries: Entries, mean: Floats) -> Floats:
     """Posterior means with one factor for each cell of a family, so that its children add up to the parent.
 
-    The constrained solve would have them add up too, but by shifts that take no heed of how large a mean is.
+    The constrained solve would have them add up too, but by shifts that ignore how large a mean is.
     """
     place = entries.family * problem.n_cells + entries.cell
-    held, wanted = np.bincount(place, mean)[place], np.bincount(place, entries.even)[place]
-    return np.where(held > 0.0, mean * wanted / np.where(held > 0.0, held, 1.0), mean)
+    held = np.bincount(place, mean)[place]
+    return np.where(held > 0.0, mean * entries.people / np.where(held > 0.0, held, 1.0), mean)
 
 
 def _totals(families: Families, mixture: NDArray[np.float64], odds: Floats) -> Floats:
-    """Totals of all children, at these odds to the one quantile at which they add up."""
+    """Totals of all children within their bounds, at these odds to the one quantile at which they add up."""
     assert families.parents is not None
-    totals = np.empty(mixture.shape[1])
+    n_children = mixture.shape[1]
+    totals, lower, upper = np.empty(n_children), np.zeros(n_children), np.full(n_children, np.inf)
+    if families.is_bounded:
+        lower, upper = (side[:, -1].astype(np.float64) for side in (families.lower, families.upper))
     people = families.parents.people.astype(np.float64)
-    totals_inplace(families.child_start.copy(), people, mixture[0], mixture[1], mixture[2], odds, totals)
+    totals_inplace(
+        families.child_start.copy(), people, mixture[0], mixture[1], mixture[2], odds, lower, upper, totals
+    )
     return totals
 
 
@@ -306,7 +350,7 @@ def primary_query(queries: Sequence[Query], variances: Sequence[float]) -> int:
 
 
 def _whole(evidence: Evidence, variances: Sequence[float], primary: int) -> tuple[Floats, float]:
-    """What all other answers say of the children's totals, and its variance; below zero where there are none."""
+    """What all other answers say about the children's totals, and its variance; below zero where there are none."""
     n_children = len(evidence.values[primary])
     told, precision = np.zeros(n_children), 0.0
     for i, (query, variance) in enumerate(zip(evidence.queries, variances, strict=True)):

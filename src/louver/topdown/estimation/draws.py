@@ -1,4 +1,4 @@
-"""Numbers between 0 and 1 that steer a draw of the truth given the measurements: public, and the same wherever they are asked for."""
+"""Numbers between 0 and 1 that drive a draw of the truth given the measurements: public, and always the same for the same place."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ class Draws:
 
 
 def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Well spread 64-bit keys."""
+    """Well-mixed 64-bit keys."""
     return mixed(keys + np.uint64(GOLDEN))

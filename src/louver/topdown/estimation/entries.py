@@ -1,4 +1,4 @@
-"""The cells of a batch's children one by one, what their parents lead to expect of them, and what becomes of posterior means."""
+"""The cells of a batch's children one by one, their expected counts given the parents, and the treatment of posterior means."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from louver.topdown.problem import Evidence, Families, Problem, Query
 __all__ = ["SHARE_CUTS", "Entries", "capped", "normalised", "posterior_evidence", "usual_weights"]
 
 SHARE_CUTS = np.array([0.02, 0.1, 0.3])
-"""Of the parent's people: classes of cells that depart from their parents each in its own way."""
+"""Cuts in the share of the parent's people; each class of cells departs from its parents in its own way."""
 
-SMALL_SHARE = 0.05  # cells to which the cap on shrinking applies
+SMALL_SHARE = 0.05  # share below which the cap on shrinking applies to a cell
 PSEUDO_COUNTS = 10.0
-TOTAL_WEIGHT = 1e3  # of totals in the solve: all but fixed
+TOTAL_WEIGHT = 1e3  # weight of totals in the solve: practically fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,8 +33,8 @@ class Entries:
         The parent's people in this cell, of all its people.
     expected : ndarray of float64
         The parent's share of the cell within its type, times the child's people of that type.
-    even : ndarray of float64
-        The parent's people in this cell over its children.
+    people : ndarray of float64
+        The parent's people in this cell.
     totals : ndarray of float64, shape (children, types)
         People of the children by least squares.
     """
@@ -44,7 +44,7 @@ class Entries:
     cell: Ints
     share: Floats
     expected: Floats
-    even: Floats
+    people: Floats
     totals: Floats
 
     @classmethod
@@ -70,25 +70,25 @@ class Entries:
             cell=cell,
             share=count / by_type.sum(axis=1)[family],
             expected=totals[child, types] * count / by_type[family, types],
-            even=count / n_children[family],
+            people=count,
             totals=totals,
         )
 
     def part(self, chosen: Bools) -> Entries:
-        """Some of the entries; totals stay whole."""
+        """A subset of the entries; totals still cover all cells."""
         return Entries(
             family=self.family[chosen],
             child=self.child[chosen],
             cell=self.cell[chosen],
             share=self.share[chosen],
             expected=self.expected[chosen],
-            even=self.even[chosen],
+            people=self.people[chosen],
             totals=self.totals,
         )
 
 
 def usual_weights(exponents: NDArray[Any], *, empty: float, scale: float) -> Floats:
-    """Weights that stand in where little is seen: none with a chance of `empty`, otherwise e^exponent, nearer to one likelier."""
+    """Default weights where data are sparse: zero with probability `empty`, otherwise e^exponent, likelier the closer to one."""
     near = np.exp(-np.abs(exponents) / scale)
     return np.concatenate([[empty], (1.0 - empty) * near / near.sum()])
 
@@ -117,7 +117,7 @@ def posterior_evidence(
     used: Query | None = None,
     alone: bool = False,
 ) -> Evidence:
-    """Cells with posterior means, totals that are all but fixed (by type where types are bounded), other marginals unless `alone`.
+    """Cells with posterior means, almost fixed totals (one for each type, or one overall), and other marginals unless `alone`.
 
     The answers to the query `used` are left out too: the posterior means are made of them.
     """
@@ -125,7 +125,7 @@ def posterior_evidence(
     values, weights = np.zeros((n_children, problem.n_cells)), np.ones((n_children, problem.n_cells))
     values[entries.child, entries.cell] = value
     weights[entries.child, entries.cell] = weight
-    by_type = families.is_bounded
+    by_type = families.is_bounded and totals.shape[1] > 1
     whole = Query(
         name="totals",
         row_of=problem.type_of.copy() if by_type else np.zeros(problem.n_cells, np.int64),
@@ -147,5 +147,5 @@ def posterior_evidence(
 
 
 def _is_replaced(query: Query, whole: Query) -> bool:
-    """Whether posterior means and totals stand for a query's answers."""
+    """Whether posterior means and totals replace a query's answers."""
     return query.is_detailed or query.n_rows == 1 or np.array_equal(query.row_of, whole.row_of)

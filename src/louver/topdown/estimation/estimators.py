@@ -14,7 +14,7 @@ from louver.engine.engines import Engine, Shared
 from louver.run import Run
 from louver.topdown.estimation.batches import LevelSource, Span
 from louver.topdown.estimation.bayes import FEWEST, LevelPrior, learn_level
-from louver.topdown.estimation.evidence import TreeEvidence, gather_evidence
+from louver.topdown.estimation.evidence import TreeEvidence, differs_by_region, gather_evidence
 from louver.topdown.problem import NoisyCounts, Problem
 
 __all__ = ["BAYES", "ESTIMATORS", "LEAST_SQUARES", "PLAIN", "Estimator"]
@@ -22,14 +22,14 @@ __all__ = ["BAYES", "ESTIMATORS", "LEAST_SQUARES", "PLAIN", "Estimator"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimator:
-    """A way to estimate; as it stands, from the answers of each level alone.
+    """A way to estimate; this base class uses the answers of each level alone.
 
     Attributes
     ----------
     name : str
-        As the option names it.
+        Its name in the option.
     uses_tree : bool
-        Whether a region is fitted to what is measured above and below it too.
+        Whether a region is also fitted to what is measured above and below it.
     learns_prior : bool
         Whether a prior is learnt for levels with enough regions.
     """
@@ -41,11 +41,13 @@ class Estimator:
     def gather_evidence(
         self, problem: Problem, noisy: NoisyCounts, *, engine: Engine, run: Run | None
     ) -> TreeEvidence | None:
-        """What the subtree of each region says about it; None where only its own answers count."""
+        """What the subtree of each region says about it; None where only its own answers count, as they stand."""
+        if differs_by_region(problem):
+            return gather_evidence(problem, noisy, engine=engine, run=run, is_climbing=False)
         return None
 
     def has_prior(self, sizes: Sequence[int], level: int) -> bool:
-        """Whether a prior is learnt for a level of a spine with so many regions at each level."""
+        """Whether a prior is learnt for a level of a spine with the given number of regions at each level."""
         return False
 
     def learn(

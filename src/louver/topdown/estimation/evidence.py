@@ -1,15 +1,16 @@
-"""Generalised least squares over the tree: what all measurements below a region say about it.
+"""Generalised least squares over the tree: what all measurements in its subtree say about a region.
 
 The upward pass: a region's evidence is its own measurements and the sum of its children's, each weighted by its
 precision. TopDown's constrained solves, parent by parent, are the downward pass: they divide a region among its children by the
 children's evidence.
 
-Where every query keeps whole attributes the precision is one number for each subspace (`subspaces`), and the evidence
-is that of the dense least squares over the whole subtree. It is handed on as weighted marginals: those measured and their
+If every query keeps whole attributes, the precision is one number for each subspace (`subspaces`), and the evidence
+is that of the dense least squares over the whole subtree. It is passed on as weighted marginals: those measured and their
 intersections, whose weights solve p_S = sum of w_T n / n_T over the sets T that hold S. Such a weight can come out
 slightly negative where sibling subtrees differ; it is then set to almost nothing. Where a query merges labels,
 queries are added up one by one. That is the same where the precisions of siblings are proportional; otherwise it is less
-precise, not biased.
+precise, not biased. Where regions differ in what they measured, a matrix over some labels takes the place of each number
+(`region_noise`).
 
 The rows of a whole level lie in a scratch file (`RowFile`), read and written some regions at a time.
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import secrets
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -30,18 +31,20 @@ from typing import Any
 
 import numpy as np
 
-from louver._arrays import Floats
+from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
 from louver.data.scratch import Scratch
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.run import Run
 from louver.topdown.estimation.batches import Known, Span
+from louver.topdown.estimation.least_squares import MAX_LINK_ROWS
+from louver.topdown.estimation.region_noise import KeptLabels, LabelTree
 from louver.topdown.estimation.subspaces import Subspaces, mask_of, precisions_above
 from louver.topdown.problem import Evidence, NoisyCounts, Problem, Query, region_range, split_batches
 
-__all__ = ["RowFile", "TreeEvidence", "gather_evidence"]
+__all__ = ["RowFile", "TreeEvidence", "differs_by_region", "gather_evidence"]
 
-LEAST_WEIGHT = 1e-7  # of a marginal beside the cells it sums; what is below counts as none
+LEAST_WEIGHT = 1e-7  # of a marginal relative to the cells it sums; anything below counts as zero
 WIDEST_ADDED = 64  # rows of a marginal that nobody measured but whose weight is not zero
 
 
@@ -67,13 +70,39 @@ class LevelEvidence:
         return next(i for i, query in enumerate(self.queries) if query.is_detailed)
 
     def read(self, start: int, stop: int) -> Evidence:
-        """That about the regions start to stop."""
+        """Evidence about the regions start to stop."""
         values = self.rows.read(start, stop)
         is_cells = self.rows.width == self.queries[self.detailed].n_rows
         return Evidence(
             queries=self.queries,
             values=tuple(_margins(self.queries, values) if is_cells else _side_by_side(self.queries, values)),
             weights=tuple(weights[start:stop] for weights in self.weights),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafEvidence:
+    """Leaves that differ in noise: least squares of all answers of each, as some marginals of its cells.
+
+    Parameters
+    ----------
+    tree : LabelTree
+    queries : tuple of Query
+    weights : tuple of ndarray, shape (combinations, 1)
+    """
+
+    tree: LabelTree
+    queries: tuple[Query, ...]
+    weights: tuple[Floats, ...]
+
+    def read(self, problem: Problem, noisy: NoisyCounts, start: int, stop: int) -> Evidence:
+        """Evidence about the leaves start to stop."""
+        values = _own_values(Known(problem, noisy), self.tree, start, stop)
+        place = self.tree.combination_of[start:stop]
+        return Evidence(
+            queries=self.queries,
+            values=tuple(_margins(self.queries, values)),
+            weights=tuple(weights[place] for weights in self.weights),
         )
 
 
@@ -85,43 +114,68 @@ class TreeEvidence:
     ----------
     problem : Problem
     noisy : NoisyCounts
-        Where that of the leaves is read.
+        Source of the evidence about the leaves.
     above : tuple of LevelEvidence
         For each level but the last.
     cell_variance : tuple of ndarray, shape (regions or 1,)
         For each level the variance of a cell's least-squares value.
+    leaves : LeafEvidence or None
+        Where leaves differ in noise: how their answers are read.
     """
 
     problem: Problem
     noisy: NoisyCounts
     above: tuple[LevelEvidence, ...]
     cell_variance: tuple[Floats, ...]
+    leaves: LeafEvidence | None = None
 
     def read(self, level: int, start: int, stop: int) -> Evidence:
-        """Evidence about the regions start to stop of a level; at the last one that of their own answers."""
+        """Evidence about the regions start to stop of a level; at the last level, evidence from their own answers."""
+        if level == len(self.above) and self.leaves is not None:
+            return self.leaves.read(self.problem, self.noisy, start, stop)
         if level == len(self.above):
-            return Evidence.measured(self.problem.workloads[level], self.noisy.read(level, start, stop))
+            return Evidence.measured(
+                self.problem.workloads[level], self.noisy.read(level, start, stop), start
+            )
         return self.above[level].read(start, stop)
 
 
+def differs_by_region(problem: Problem) -> bool:
+    """Whether regions of one level differ in what they measured."""
+    return any(load.by_region is not None for load in problem.workloads)
+
+
 def gather_evidence(
-    problem: Problem, noisy: NoisyCounts, *, engine: Engine = ONE_CORE, run: Run | None = None
+    problem: Problem,
+    noisy: NoisyCounts,
+    *,
+    engine: Engine = ONE_CORE,
+    run: Run | None = None,
+    is_climbing: bool = True,
 ) -> TreeEvidence:
     """The upward pass.
 
+    Parameters
+    ----------
+    is_climbing : bool
+        Whether regions are known from all that lies below them; where regions differ in noise, only their own answers can be gathered.
+
     Notes
     -----
-    **Cost**: one reading of all measurements; memory for a batch, and disk for the cells of all regions above the leaves.
+    **Cost**: one reading of all measurements; memory for one batch, and disk space for the cells of all regions above the leaves.
     """
+    ways = _Climb(problem, engine.share(Known(problem, noisy)), engine, run)
+    if differs_by_region(problem):
+        return _by_labels(ways, noisy, is_climbing=is_climbing)
     queries = [query for load in problem.workloads for query in load.queries]
     is_whole = bool(problem.shape) and all(query.axes is not None for query in queries)
     climb = _by_subspaces if is_whole else _by_queries
-    return climb(_Climb(problem, engine.share(Known(problem, noisy)), engine, run), noisy)
+    return climb(ways, noisy)
 
 
 @dataclass(frozen=True, slots=True)
 class _Climb:
-    """A way up the tree, and where the work is done."""
+    """A method for the upward pass, and where the work is done."""
 
     problem: Problem
     known: Shared[Known]
@@ -164,7 +218,7 @@ def _batch_sums(known: Shared[Known], span: Span, run: Run) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Children:
-    """Values of the regions of a level, queries side by side; or what they add up to, already."""
+    """Values of the regions of a level, with queries side by side; or already their sums."""
 
     queries: tuple[Query, ...]
     rows: RowFile
@@ -182,7 +236,7 @@ class _Children:
 
 
 def _side_by_side(queries: Sequence[Query], values: Floats) -> list[Floats]:
-    """Values of several queries, each for itself."""
+    """Split side-by-side values into one array per query."""
     return np.split(values, np.cumsum([query.n_rows for query in queries])[:-1], axis=1)
 
 
@@ -218,7 +272,7 @@ def _by_subspaces(climb: _Climb, noisy: NoisyCounts) -> TreeEvidence:
 
 @dataclass(frozen=True, slots=True)
 class _SubspaceStep:
-    """What the values of a level are made of: those of its children, and precisions (regions, sets)."""
+    """Inputs to the values of a level: those of its children, and precisions (regions, sets)."""
 
     level: int
     children: _Children | None
@@ -247,22 +301,125 @@ def _climb_subspaces(known: Shared[Known], step: Shared[_SubspaceStep], span: Sp
     return subspaces.join(parts, 1.0 / own.whole[slice(*span)])
 
 
+def _by_labels(climb: _Climb, noisy: NoisyCounts, *, is_climbing: bool) -> TreeEvidence:
+    """The upward pass where regions differ in what they measured."""
+    problem = climb.problem
+    spine, n_levels = problem.spine, problem.spine.n_levels
+    tree = LabelTree.of(problem, is_climbing=is_climbing)
+    subspaces = Subspaces(problem.shape)
+    above: list[LevelEvidence] = []
+    masks = {mask_of(query) for query in problem.workloads[-1].queries if query.axes is not None}
+    shared = climb.engine.share(tree)
+    children = RowFile(problem.n_cells, climb.engine.folder) if n_levels > 1 else None
+    if children is not None:
+        batches = split_batches(spine, n_levels - 1, problem.workloads[-1].n_values)
+        work = partial(_leaf_values, climb.known, shared)
+        for span, sums in zip(batches, climb.engine.map(work, batches, climb.run), strict=True):
+            children.write(span[0], sums)
+    for level in range(n_levels - 2, -1, -1):
+        assert children is not None
+        whole = [query for query in problem.workloads[level].queries if query.axes is not None]
+        own = _Children(
+            (subspaces.marginal(subspaces.n_sets - 1),), children, is_summed=level == n_levels - 2
+        )
+        step = climb.engine.share(_LabelStep(level, own, tree.cells, tree.whole[level], tree.below[level]))
+        rows = climb.level(level, partial(_climb_labels, climb.known, step), problem.n_cells)
+        masks |= {mask_of(query) for query in whole}
+        held = _as_marginals(
+            subspaces, masks, whole, tree.scalar_precisions(level, n_levels), problem.type_of
+        )
+        above.insert(0, LevelEvidence(rows=rows, **held))
+        children = rows
+    whole = [query for query in problem.workloads[-1].queries if query.axes is not None]
+    masks = {mask_of(query) for query in whole}
+    leaves = LeafEvidence(
+        tree, **_as_marginals(subspaces, masks, whole, tree.leaf_precisions(), problem.type_of)
+    )
+    cell_variance = tuple(tree.cell_variances(level, n_levels) for level in range(n_levels))
+    return TreeEvidence(
+        problem=problem, noisy=noisy, above=tuple(above), cell_variance=cell_variance, leaves=leaves
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelStep:
+    """Inputs to the values of a level: those of its children, total covariances, and precisions from the children."""
+
+    level: int
+    children: _Children
+    cells: KeptLabels
+    whole: Floats
+    below: Floats
+
+
+def _leaf_values(known: Shared[Known], tree: Shared[LabelTree], span: Span, run: Run) -> Floats:
+    """Sums over the leaves of each parent of their least-squares values (parents, cells)."""
+    spine = known.value.problem.spine
+    level = spine.n_levels - 1
+    start, stop = region_range(spine, level, span)
+    values = _own_values(known.value, tree.value, start, stop)
+    starts = spine.starts[level - 1][span[0] : span[1]] - start
+    return np.asarray(np.add.reduceat(values, starts, axis=0))
+
+
+def _own_values(known: Known, tree: LabelTree, start: int, stop: int) -> Floats:
+    """Least-squares values (leaves, cells) of some leaves from their own answers."""
+    level = known.problem.spine.n_levels - 1
+    information = _own_information(known, tree.cells, level, start, stop)
+    covariances = tree.leaves[tree.combination_of[start:stop]]
+    return tree.cells.join(
+        [covariances[:, mask] @ part for mask, part in enumerate(tree.cells.split(information))]
+    )
+
+
+def _climb_labels(known: Shared[Known], step: Shared[_LabelStep], span: Span, run: Run) -> Floats:
+    """Least-squares values (regions, cells) of some regions, from their own answers and their children's values."""
+    own = step.value
+    summed = own.children.sums(known.value.problem.spine, own.level, *span)[0]
+    information = _own_information(known.value, own.cells, own.level, *span)
+    below, whole = own.below[slice(*span)], own.whole[slice(*span)]
+    parts = [
+        whole[:, mask] @ (part + below[:, mask] @ under)
+        for mask, (part, under) in enumerate(
+            zip(own.cells.split(information), own.cells.split(summed), strict=True)
+        )
+    ]
+    return own.cells.join(parts)
+
+
+def _own_information(known: Known, cells: KeptLabels, level: int, start: int, stop: int) -> Floats:
+    """What the answers of some regions say about their cells, weighted by precision; queries that are not products are left out."""
+    load = known.problem.workloads[level]
+    answers = known.noisy.read(level, start, stop)
+    found = np.zeros((stop - start, known.problem.n_cells))
+    for query, weight, own in zip(load.queries, load.precisions(start, stop), answers, strict=True):
+        if cells.factors(query) is not None:
+            found += weight * own[:, query.row_of]
+    return found
+
+
 def _scaled(part: Floats, factor: Floats) -> Floats:
     return part * factor.reshape(-1, *([1] * (part.ndim - 1)))
 
 
 def _as_marginals(
-    subspaces: Subspaces, masks: set[int], measured: Sequence[Query], precision: Floats
+    subspaces: Subspaces,
+    masks: set[int],
+    measured: Sequence[Query],
+    precision: Floats,
+    type_of: Ints | None = None,
 ) -> dict[str, Any]:
-    """Marginals that least-squares values with this precision are handed on as, with one weight each."""
+    """Marginals as which least-squares values with this precision are passed on, with one weight each.
+
+    If the types of cells are given, no more marginals are passed on than the structured solver accepts.
+    """
     closed = set(masks)
     while len(more := closed | {a & b for a in closed for b in closed}) > len(closed):
         closed = more
     named = {mask_of(query): query for query in measured}
-    found: dict[int, Floats] = {}
-    for mask in sorted(closed, key=int.bit_count, reverse=True):
-        own = precision[:, mask] - sum(w for other, w in found.items() if other & mask == mask)
-        found[mask] = np.maximum(own, LEAST_WEIGHT * precision[:, -1])
+    found = _shared_out(closed, precision)
+    if type_of is not None:
+        found = _shared_out(_most_telling(subspaces, found, precision, type_of), precision)
     queries, weights = [], []
     for mask, scaled in found.items():
         query = named.get(mask) or subspaces.marginal(mask)
@@ -273,6 +430,31 @@ def _as_marginals(
             queries.append(query)
             weights.append((scaled * query.n_rows / subspaces.n_cells)[:, None])
     return {"queries": tuple(queries), "weights": tuple(weights)}
+
+
+def _shared_out(masks: Iterable[int], precision: Floats) -> dict[int, Floats]:
+    """What each marginal adds to the precision on its own subspace, in addition to those that contain it."""
+    found: dict[int, Floats] = {}
+    for mask in sorted(masks, key=int.bit_count, reverse=True):
+        own = precision[:, mask] - sum(w for other, w in found.items() if other & mask == mask)
+        found[mask] = np.maximum(own, LEAST_WEIGHT * precision[:, -1])
+    return found
+
+
+def _most_telling(
+    subspaces: Subspaces, found: Mapping[int, Floats], precision: Floats, type_of: Ints
+) -> list[int]:
+    """The marginals that add most, as many as fit in addition to the one with most rows."""
+    added = {mask: float((part / precision[:, mask]).mean()) for mask, part in found.items()}
+    kept, rows = [subspaces.n_sets - 1], list[int]()
+    for mask in sorted(added, key=lambda mask: -added[mask]):
+        query = subspaces.marginal(mask)
+        if query.is_detailed or np.array_equal(query.row_of, type_of):
+            kept += [] if query.is_detailed else [mask]
+        elif sum(more := [*rows, query.n_rows]) - max(more) <= MAX_LINK_ROWS:
+            kept.append(mask)
+            rows = more
+    return kept
 
 
 def _margins(queries: Sequence[Query], values: Floats) -> Iterator[Floats]:
@@ -329,7 +511,7 @@ def _weight(query: Query, n: int, own: Mapping[str, float], held: Mapping[str, F
 
 @dataclass(frozen=True, slots=True)
 class _QueryStep:
-    """What the values of a level are made of: sums over its children, with their variances (regions, 1)."""
+    """Inputs to the values of a level: sums over its children, with their variances (regions, 1)."""
 
     level: int
     children: _Children
@@ -339,7 +521,7 @@ class _QueryStep:
 
 
 def _climb_queries(known: Shared[Known], step: Shared[_QueryStep], span: Span, run: Run) -> Floats:
-    """Values of some regions, queries side by side: own answers and the sums of their children's, by precision."""
+    """Values of some regions, queries side by side: own answers and sums of the children's values, weighted by precision."""
     problem, own = known.value.problem, step.value
     load, part = problem.workloads[own.level], slice(*span)
     answers = zip(known.value.noisy.read(own.level, *span), load.variances, strict=True)
@@ -358,16 +540,16 @@ def _climb_queries(known: Shared[Known], step: Shared[_QueryStep], span: Span, r
 
 
 class RowFile:
-    """Rows of real numbers of one width, in a file that goes with whoever made it.
+    """Rows of real numbers of one width, in a file that is deleted together with its creator.
 
-    A copy, on this machine or another that sees the folder, reads the same file.
+    A copy, on this machine or another with access to the folder, reads the same file.
 
     Parameters
     ----------
     width : int
-        Numbers of a row.
+        Number of values per row.
     folder : Path, optional
-        Where the file lies; a scratch folder of its own by default.
+        Where the file is stored; a scratch folder of its own by default.
 
     Examples
     --------
@@ -379,7 +561,7 @@ class RowFile:
 
     def __init__(self, width: int, folder: Path | None = None) -> None:
         self.width = width
-        self._scratch = Scratch() if folder is None else None  # swept after a process that was killed
+        self._scratch = Scratch() if folder is None else None  # removed later if the process is killed
         place = self._scratch.path if self._scratch is not None else folder
         assert place is not None
         self.path = place.absolute() / f".rows-{secrets.token_hex(8)}"
@@ -391,7 +573,7 @@ class RowFile:
         return {"width": self.width, "path": self.path, "_scratch": None}
 
     def write(self, start: int, rows: Floats) -> None:
-        """Put rows at the places from `start` on."""
+        """Write rows to consecutive positions from `start` on."""
         with self.path.open("r+b") as file:
             file.seek(8 * self.width * start)
             file.write(np.ascontiguousarray(rows, np.float64).data)
@@ -402,6 +584,6 @@ class RowFile:
         with self.path.open("rb") as file:
             file.seek(8 * self.width * start)
             n_read = file.readinto(rows.data)
-        if n_read != rows.nbytes:  # what memory held before must never be taken for rows
+        if n_read != rows.nbytes:  # old memory contents must never be mistaken for rows
             raise OSError(f"{self.path.name} ends before its rows do")
         return rows

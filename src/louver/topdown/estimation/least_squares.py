@@ -1,7 +1,7 @@
 """Least squares: real, non-negative counts of the children that fit the noisy answers best.
 
 Children add up to their parent, cell by cell, and respect the bounds on sets of types. Whole batches of
-families are solved by one call of compiled code; what does not fit its structure goes to a general solver.
+families are solved by one call of compiled code; families that do not fit its structure go to a general solver.
 
 Notes
 -----
@@ -24,21 +24,31 @@ from louver.optim.status import Status
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import Families, Problem
 
-__all__ = ["QP_TOLERANCE", "Fractional", "TypeRows", "encode", "needed_sets", "objective", "solve"]
+__all__ = [
+    "MAX_LINK_ROWS",
+    "QP_TOLERANCE",
+    "Fractional",
+    "TypeRows",
+    "encode",
+    "needed_sets",
+    "objective",
+    "solve",
+]
 
 DUAL_RESIDUAL = 1e-8
 """Persons by which a constraint may be missed when Newton's method on the dual stops."""
 
 ROUNDING = 2.0**-48
-"""The same of the largest count, where that is more: sums of a nation's counts are not exact to a hundred-millionth of a person."""
+"""The same relative to the largest count, if that is more: national sums are not exact to a hundred-millionth of a person."""
 
 ACCEPTED_RESIDUAL = 1e-5
 """Persons by which a constraint may be missed in any least-squares solution that is rounded."""
 
 QP_TOLERANCE = 1e-10
-"""Absolute and relative tolerance asked of the general quadratic solver."""
+"""Absolute and relative tolerance for the general quadratic solver."""
 
-MAX_LINK_ROWS = 128  # rows of all queries that are neither detailed nor the grouping
+MAX_LINK_ROWS = 128
+"""Maximum number of rows of all queries other than the detailed and the grouping one, in the structured solver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +79,7 @@ class Fractional:
 
 
 def solve(problem: Problem, families: Families, batch: Batch | None = None) -> Fractional:
-    """Solve all families of a batch; `batch` is what `encode` makes of them, where it was called already.
+    """Solve all families of a batch; `batch` is the result of `encode`, if it was already called.
 
     Notes
     -----
@@ -180,12 +190,12 @@ def _beside(parts: Sequence[Floats]) -> Floats:
 
 
 def _real(array: Ints | Floats) -> Floats:
-    """The same for numbers that are real, or noisy and whole."""
+    """The same for real numbers, or for noisy whole ones."""
     return np.require(array, np.float64, ["C", "W"])
 
 
 def _own(array: Ints) -> Ints:
-    """A contiguous array that may be written to: compiled code exists for one kind of array only."""
+    """A contiguous, writable array: the code is compiled for this kind of array only."""
     return np.require(array, requirements=["C", "W"])
 
 
@@ -249,6 +259,8 @@ def _solve_generally(problem: Problem, families: Families, family: int) -> tuple
     cells, parent = families.cells_of(family, problem.is_possible)
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
     n, m = len(cells), last - first
+    if n == 0:  # no people to distribute
+        return Status.OPTIMAL, np.zeros(0), 0.0
     weight, goal, sums = objective(families, (first, last), cells)
     matrices: list[csr_array] = [sums]
     lower, upper = [np.zeros(sums.shape[0])], [np.zeros(sums.shape[0])]

@@ -51,7 +51,7 @@ __all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescuedRegion:
-    """A parent whose children the failsafe found."""
+    """A parent whose children were estimated by the failsafe."""
 
     level: str
     region: str
@@ -62,14 +62,14 @@ class RescuedRegion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelReport:
-    """How the regions of one level were found.
+    """How the regions of one level were estimated.
 
     Parameters
     ----------
     name : str
     regions : int
     largest_residual : float
-        Persons by which the real counts missed a constraint at most.
+        Largest violation of a constraint by the real-valued counts, in persons.
     suboptimal : tuple of str
         Parents whose least squares were accepted without proof of optimality.
     rescued : tuple of RescuedRegion
@@ -102,7 +102,7 @@ class Estimate:
 
     @classmethod
     def of(cls, steps: Iterable[tuple[SparseLevel, LevelReport]]) -> Estimate:
-        """The last of the levels that were found one after another, and what there is to say of each."""
+        """The last of the levels estimated one after another, and the report on each of them."""
         levels, reports = zip(*steps, strict=True)
         return cls(leaves=levels[-1], levels=reports)
 
@@ -119,7 +119,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Piece:
-    """Children of one batch of parents, and what there is to report."""
+    """Children of one batch of parents, and details to report."""
 
     children: SparseLevel
     largest_residual: float
@@ -148,16 +148,16 @@ def estimate(
     estimator : str
         A name in `ESTIMATORS`: what the children of a parent are fitted to.
     shrink : float, optional
-        For "bayes": standard deviations that a cell of small share may be moved below its evidence at most.
+        For "bayes": the most standard deviations by which a cell with a small share may be moved below its evidence.
     kept_margin : ndarray of int64, shape (cells,), optional
         Places in the margin the failsafe keeps: that over the attributes the types do not involve. The total
         alone by default.
     engine : Engine
         Where batches are worked on.
     checkpoints : Path, optional
-        Folder for the levels that are done; a later call with the same problem picks them up.
+        Folder for completed levels; a later call with the same problem reuses them.
     run : Run, optional
-        Told of every batch, and asked whether to go on.
+        Notified of every batch, and checked for cancellation.
 
     Raises
     ------
@@ -191,10 +191,10 @@ def estimate_by_level(
     doing: str = "estimating",
     run: Run | None = None,
 ) -> Iterator[tuple[SparseLevel, LevelReport]]:
-    """The same level by level, the root first; of the leaves only those of the parents `among`, where these are given.
+    """The same level by level, the root first; for the leaves, only those of the parents `among`, if given.
 
-    With `draws` what is learnt by "bayes" is not expected but drawn: the levels are one truth as likely as any
-    given the answers. Progress is told as `doing` the level.
+    With `draws`, what "bayes" infers is sampled rather than averaged: the levels are one truth as likely as any
+    given the answers. Progress is reported as `doing` the level.
     """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)
@@ -229,7 +229,7 @@ def estimate_by_level(
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A level to be estimated, and where that is done."""
+    """A level to be estimated, and where the estimation runs."""
 
     problem: Problem
     tree: TreeEvidence | None
@@ -370,7 +370,7 @@ def _restore(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> tuple[Sp
 
 
 def warm_up(run: Run | None) -> None:
-    """Have the kernels of a level compiled, unless they were before."""
+    """Compile the kernels of a level, unless that has been done already."""
     whole, real = np.zeros(0, np.int64), np.zeros(0)
     with compiled_aside(run or Run(), (solve_batch_inplace, (nobody(), 1e-8, real, whole, whole, real))):
         if not is_kept(round_batch_inplace):

@@ -10,11 +10,12 @@ from scipy.special import gammaln, xlogy
 
 from louver._arrays import Floats, Ints
 from louver.optim.kernels.posteriors.leaves import Seen
+from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["STEP", "column_of", "tabulate_noise"]
 
 STEP = 0.1
-"""Between the logarithms of two means."""
+"""Step between the logarithms of two means."""
 
 LOWEST_MEAN = -7.0  # logarithm
 LARGEST_MEAN = 200.0  # beyond it counts and noise are taken as normal
@@ -24,8 +25,8 @@ LEAST_DENSITY = 1e-140
 OTHER = 1e-10  # of Laplace noise mixed into Gaussian noise, whose tails would rule everything out
 
 
-def tabulate_noise(variance: float, is_gaussian: bool, variation: float) -> Seen:
-    """Tables for noise of this variance, and counts whose means vary by `variation` beyond Poisson's.
+def tabulate_noise(variance: float, noise: str, variation: float) -> Seen:
+    """Tables for noise of this name and variance, and counts whose means vary by `variation` beyond Poisson's.
 
     Notes
     -----
@@ -37,9 +38,9 @@ def tabulate_noise(variance: float, is_gaussian: bool, variation: float) -> Seen
     counts = np.arange(highest + 1)
     reach = int(min(WIDTH * np.sqrt(variance) + 1, MOST_ROWS))
     values = np.arange(-reach, highest + reach + 1)
-    noise = _noise(values[:, None] - counts, variance, is_gaussian)
+    drawn = PROBABILITIES[noise](values[:, None] - counts, variance)
     chances = _negative_binomial(counts, means[:, None], variation)
-    zeroth, first, second = (noise @ (chances * counts**power).T for power in (0, 1, 2))
+    zeroth, first, second = (drawn @ (chances * counts**power).T for power in (0, 1, 2))
     lost = zeroth < LEAST_DENSITY
     safe = np.where(lost, 1.0, zeroth)
     mean = np.where(lost, means, first / safe)
@@ -51,7 +52,7 @@ def tabulate_noise(variance: float, is_gaussian: bool, variation: float) -> Seen
         step=STEP,
         variation=variation,
         noise_variance=variance,
-        density=np.log(np.maximum(np.hstack([noise[:, :1], zeroth]), LEAST_DENSITY)),
+        density=np.log(np.maximum(np.hstack([drawn[:, :1], zeroth]), LEAST_DENSITY)),
         mean=np.hstack([empty, mean]),
         square=np.hstack([empty, np.maximum(square, mean**2)]),
     )
@@ -64,15 +65,21 @@ def column_of(expected: Floats, seen: Seen) -> Ints:
     return np.where(expected > 0, place, -(1 << 40))
 
 
-def _noise(away: Ints, variance: float, is_gaussian: bool) -> Floats:
-    """Probability of this much noise."""
+def _laplace(away: Ints, variance: float) -> Floats:
+    """Probability of this much discrete Laplace noise."""
     both = 1.0 + 1.0 / variance
     ratio = both - np.sqrt(both**2 - 1.0)  # of one step to the next, from the variance 2 r / (1 - r)^2
-    laplace = (1.0 - ratio) / (1.0 + ratio) * ratio ** np.abs(away).astype(np.float64)
-    if not is_gaussian:
-        return np.asarray(laplace)
+    return np.asarray((1.0 - ratio) / (1.0 + ratio) * ratio ** np.abs(away).astype(np.float64))
+
+
+def _gaussian(away: Ints, variance: float) -> Floats:
+    """Probability of this much discrete Gaussian noise, with a trace of Laplace noise."""
     gaussian = np.exp(-(away.astype(np.float64) ** 2) / (2.0 * variance)) / np.sqrt(2.0 * np.pi * variance)
-    return np.asarray((1.0 - OTHER) * gaussian + OTHER * laplace)
+    return np.asarray((1.0 - OTHER) * gaussian + OTHER * _laplace(away, variance))
+
+
+PROBABILITIES = {DiscreteLaplace.name: _laplace, DiscreteGaussian.name: _gaussian}
+"""Probability of each distance from the true count, by the name of the noise."""
 
 
 def _negative_binomial(counts: Ints, means: Floats, variation: float) -> Floats:

@@ -4,7 +4,7 @@ Where the constraints are integral by structure compiled code finds the optimum;
 does. The root, which has no parent, is rounded type by type.
 
 The failsafe finds children for a parent whose counts cannot be divided among them. It should never be needed while implied constraints are complete. Where it is, the children keep every bound of
-their own, and give up adding up to the parent by as little as possible.
+their own, and depart as little as possible from adding up to the parent.
 
 Notes
 -----
@@ -19,6 +19,7 @@ they may add up to another total, and leaves its second step without a solution.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
@@ -33,10 +34,14 @@ from louver.optim.kernels.families.semismooth import SOLVED
 from louver.optim.quadratic import solve_least_squares
 from louver.optim.status import Status
 from louver.topdown.estimation.least_squares import QP_TOLERANCE, Fractional, TypeRows, objective
+from louver.topdown.knowledge.elimination import bound_union
 from louver.topdown.knowledge.implied import cut_total
 from louver.topdown.problem import Families, Problem
 
 __all__ = ["Rescue", "distance_to_feasibility", "rescue", "round_counts", "round_root"]
+
+SNAP = 1e-6
+"""Largest difference, in persons, between a real sum and the whole number that it stands for."""
 
 
 def round_counts(
@@ -66,7 +71,16 @@ def round_counts(
         return counts, [Status.OPTIMAL if is_rounded else Status.INFEASIBLE]
     is_solved = np.array([status is not Status.INFEASIBLE for status in real.status])
     codes = np.where(is_solved, SOLVED, SOLVED + 1).astype(np.int64)
-    if problem.implied.is_integral:
+    if problem.implied.is_integral and problem.workloads[families.level].by_region is not None:
+        near = codes.copy()
+        round_batch_inplace(
+            _near_totals(problem, batch, real), real.counts, families.first_child, counts, near
+        )
+        codes[near == ROUNDED] = ROUNDED
+        retried = np.where(near == ROUNDED, SOLVED + 1, codes)
+        round_batch_inplace(batch, real.counts, families.first_child, counts, retried)
+        codes[retried == ROUNDED] = ROUNDED
+    elif problem.implied.is_integral:
         round_batch_inplace(batch, real.counts, families.first_child, counts, codes)
     status = list(real.status)
     for family in np.flatnonzero(is_solved).tolist():
@@ -77,6 +91,28 @@ def round_counts(
             status[family] = Status.INFEASIBLE if rounded is None else Status.OPTIMAL
             counts[block] = 0 if rounded is None else rounded
     return counts, status
+
+
+def _near_totals(problem: Problem, batch: Batch, real: Fractional) -> Batch:
+    """The batch with every child's people bounded by the whole numbers next to their real sum: rounding errors of cells then cancel."""
+    totals = np.zeros(len(batch.noisy))
+    for family, (first, last) in enumerate(pairwise(batch.child_start.tolist())):
+        totals[first:last] = real.block(family, last - first).sum(axis=0)
+    least, most = np.floor(totals + SNAP).astype(np.int64), np.ceil(totals - SNAP).astype(np.int64)
+    if batch.is_bounded:
+        lower, upper = batch.lower.copy(), batch.upper.copy()
+        whole = lower.shape[1] - 1
+        least, most = np.maximum(least, lower[:, whole]), np.minimum(most, upper[:, whole])
+        bound_union(whole, least, np.maximum(least, most), lower, upper)
+        return batch._replace(lower=lower, upper=upper)
+    nobody = np.zeros_like(least)
+    return batch._replace(
+        link_row=np.zeros((1, problem.n_cells), np.int64),
+        n_types=1,
+        is_bounded=True,
+        lower=np.column_stack([nobody, least]),
+        upper=np.column_stack([nobody, most]),
+    )
 
 
 def _round_by_program(problem: Problem, families: Families, family: int, real: Fractional) -> Ints | None:
@@ -124,8 +160,8 @@ def round_root(problem: Problem, families: Families, cells: Ints, real: Floats) 
     Notes
     -----
     Within a type the largest fractions are rounded up, so only the number rounded up in each type is open. The
-    gain is concave in these numbers and they form a polymatroid: exchanges of one person between two types, as
-    long as they help, lead to the best.
+    gain is concave in these numbers and they form a polymatroid: exchanging one person between two types, as
+    long as that helps, leads to the optimum.
     """
     floor, rank = _floors_and_ranks(real, 0, cells)
     n_types = problem.implied.n_types
@@ -174,7 +210,7 @@ def _best_numbers(lower: Ints, upper: Ints, held: Ints, ranks: list[Ints], total
         chosen[pair[1]] -= 1
 
 
-FUDGE = 1.0  # persons beyond the distance; the paper's
+FUDGE = 1.0  # persons allowed beyond the distance; the paper's value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -206,7 +242,7 @@ class Rescue:
 
 
 def rescue(problem: Problem, families: Families, family: int, margin: Ints) -> Rescue:
-    """Find children for a parent that has none.
+    """Find children for a parent for which no feasible children exist.
 
     Parameters
     ----------
@@ -215,7 +251,7 @@ def rescue(problem: Problem, families: Families, family: int, margin: Ints) -> R
     family : int
         The parent within the batch.
     margin : ndarray of int64, shape (cells,)
-        For every cell of the schema its place in the margin that is kept.
+        For every cell of the schema its position in the margin that is kept.
 
     Raises
     ------
@@ -255,7 +291,7 @@ def distance_to_feasibility(problem: Problem, families: Families, family: int, m
     Notes
     -----
     Within a type any cell will do for any child, so only the children's type counts and the cells' sums matter: a
-    linear program over both and the excess and lack of every cell.
+    linear program over both and the excess and deficit of every cell.
     """
     n_types = problem.implied.n_types
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
@@ -268,7 +304,7 @@ def distance_to_feasibility(problem: Problem, families: Families, family: int, m
     of_type = csr_array(problem.type_of[cells] == np.arange(n_types)[:, None], dtype=np.float64)
     used, place = np.unique(margin[cells], return_inverse=True)
     of_margin = csr_array((np.ones(n), (place, np.arange(n))), shape=(len(used), n))
-    # Unknowns: type counts child by child, then sum, excess and lack of every cell.
+    # Unknowns: type counts child by child, then sum, excess and deficit of every cell.
     sums = hstack([csr_array((n, m * n_types)), identity, -identity, identity])
     types = hstack([csr_array(np.tile(np.eye(n_types), m)), -of_type, csr_array((n_types, 2 * n))])
     stated = hstack([bounds.rows, csr_array((len(bounds.lower), 3 * n))])
@@ -298,7 +334,7 @@ def _dense_parent(problem: Problem, families: Families, family: int) -> Ints:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _System:
-    """Constraints of the relaxed problem over children x cells counts, then excess and lack of every cell."""
+    """Constraints of the relaxed problem over children x cells counts, then excess and deficit of every cell."""
 
     cells: Ints
     parent: Ints
@@ -346,7 +382,7 @@ def _solve_relaxed(
     upper[-1] = distance
     weight, goal, answers = objective(families, span, system.cells)
     n_answers = len(weight) - n * m
-    # Unknowns: counts, excess, lack, answers.
+    # Unknowns: counts, excess, deficit, answers.
     slack = csr_array((answers.shape[0], 2 * n))
     rows = vstack(
         [
@@ -371,7 +407,7 @@ def _solve_relaxed(
 def _round_relaxed(system: _System, real: Floats, upper: Floats, first_node: int) -> Ints | None:
     """Integer counts nearest to the real ones that satisfy the relaxed system, by an integer program."""
     n, m = len(system.cells), system.n_children
-    # Ties: going up costs a little less for the higher hash, which is the rank of a fraction of nothing.
+    # Ties: rounding up costs slightly less for the higher hash, which ranks fractions of zero.
     ties = [
         rank_of(0.0, first_node + place // n, system.cells[place % n]) / 2.0**50 for place in range(n * m)
     ]

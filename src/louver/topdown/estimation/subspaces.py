@@ -1,4 +1,4 @@
-"""Marginals of a table over its attributes, taken apart: scalars in place of covariance matrices.
+"""Marginals of a table over its attributes, decomposed: scalars in place of covariance matrices.
 
 A marginal query M_q over the attributes q has M_q'M_q = product of identities (attributes in q) and of ones
 (the others). All of these commute: the cells split into one subspace for every set S of attributes (constant over the
@@ -84,7 +84,7 @@ class Subspaces:
         return added
 
     def spread_of_rows(self, query: Query) -> Floats:
-        """The same on average over the rows of any query, merged labels too."""
+        """The same on average over the rows of any query, including queries that merge labels."""
         rows = np.zeros((query.n_rows, self.n_cells))
         rows[query.row_of, np.arange(self.n_cells)] = 1.0
         return np.array(
@@ -101,7 +101,7 @@ class Subspaces:
 
     def marginal(self, mask: int) -> Query:
         """The marginal over a set of attributes."""
-        codes = np.indices(self.shape).reshape(len(self.shape), -1)
+        codes = np.indices(self.shape).reshape(len(self.shape), self.n_cells)
         row_of = np.zeros(self.n_cells, dtype=np.int64)
         axes = tuple(axis for axis in range(len(self.shape)) if mask >> axis & 1)
         for axis in axes:
@@ -123,7 +123,7 @@ def precisions_above(
     Returns
     -------
     whole, below : list of ndarray, shape (regions, sets)
-        One for each level. At the leaves `below` is zero, and `whole` has one row, which stands for all.
+        One for each level. At the leaves `below` is zero, and `whole` has a single row, which applies to all regions.
     """
     own = [subspaces.precision(load.queries, [1.0 / x for x in load.variances]) for load in workloads]
     whole, under = [own[-1][None, :]], [np.zeros((1, subspaces.n_sets))]
@@ -187,7 +187,7 @@ def tree_variances(
 ) -> tuple[list[Floats], list[Floats]]:
     """Variances (regions, sets) for each level: from a region's own subtree alone, and in the end.
 
-    Without `is_climbing` a region's own measurements are all that is known of it before it is made part of its parent, as in
+    Without `is_climbing` only a region's own measurements are used before it is fitted to its parent, as in
     Algorithm 1 of Abowd et al. (2019).
     """
     whole, _ = precisions_above(spine, subspaces, workloads)

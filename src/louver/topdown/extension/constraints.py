@@ -19,7 +19,7 @@ __all__ = ["Constraints", "Finder", "allowed_kinds"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Constraints:
-    """All rows a leaf must keep: coefficient of every kind of cell, and limits in every leaf.
+    """All rows a leaf must satisfy: coefficient of every kind of cell, and limits in every leaf.
 
     A kind is a set of cells that all bounds and rules treat alike.
     """
@@ -56,7 +56,7 @@ class Constraints:
         )
 
     def broken(self, leaves: SparseLevel) -> Bools:
-        """Which rows hold in no leaf as they should, (rows, leaves)."""
+        """Which rows are violated in which leaves, (rows, leaves)."""
         leaf = np.repeat(np.arange(leaves.n_regions), np.diff(leaves.start))
         held = np.array(
             [

@@ -36,12 +36,13 @@ from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split
 __all__ = ["estimate_classes"]
 
 PROPOSALS = 20
-"""Changes tried for each person after everybody has a place."""
+"""Changes tried for each person once everyone has been placed."""
 
-ROOT_TRUST = 16.0
-"""The root has no parent to resemble: being uneven costs it this much less than it costs a child to depart."""
+ROOT_TRUST = 256.0
+"""The root has no parent to resemble: its noise is taken to have so many times less variance, or even counts would pull the many small
+cells up by as much as their noise (persons of 105 and over: 150 in place of 28)."""
 
-CLOSED = 1e-6  # of what would be expected, where a bound allows nobody
+CLOSED = 1e-6  # of what would be expected, where a bound allows no one
 
 
 def estimate_classes(
@@ -86,7 +87,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """What the batches of a level are worked on with: the first release of its regions, the bounds that allow nobody, limits, its parents."""
+    """Data to process the batches of a level: the first release of its regions, the bounds that allow nobody, limits, its parents."""
 
     known: Shared[_Known]
     level: int
@@ -99,7 +100,7 @@ class _Level:
 def _estimate_level(
     extension: Extension, source: Shared[_Level], level: int, engine: Engine, run: Run | None
 ) -> tuple[SparseLevel, float]:
-    """All regions of a level, batch by batch; persons by which a real count missed a margin at most."""
+    """All regions of a level, batch by batch; the most persons by which a real count missed a margin."""
     spine = extension.design.spine
     batches = split_batches(spine, level, extension.plan.workloads()[level].n_values)
     pieces = []
@@ -133,7 +134,7 @@ def _estimate_batch(source: Shared[_Level], span: Span, run: Run) -> tuple[Spars
 class _Classes:
     """The tables of a batch: for every class of every parent its cells with counts, and its children with counts.
 
-    Entries stand class by class; `pair_cell` and `pair_child` are the entries that meet in each place of the tables.
+    Entries are ordered by class; `pair_cell` and `pair_child` are the entries that meet at each position of the tables.
     """
 
     cell: Ints
@@ -172,7 +173,7 @@ class _Classes:
         )
 
     def prior(self) -> Floats:
-        """What is expected: every child has of a class what the parent has."""
+        """The expected counts: every child divides a class as its parent does."""
         totals = np.add.reduceat(self.cell_count, self.cell_start[:-1])
         total = np.repeat(totals, np.diff(self.cell_start)).astype(np.float64)
         return np.asarray((self.cell_count / total)[self.pair_cell] * self.child_count[self.pair_child])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,9 @@ class Refinement:
     Parameters
     ----------
     source : mapping of str to str
-        For each attribute of the first release the one that stands for it.
+        For each attribute of the first release, the one that stands for it.
     labels : mapping of str to mapping
-        For each attribute of the first release, its label by label of the one that stands for it.
+        For each attribute of the first release, its label for each label of the attribute that stands for it.
     class_of : ndarray of int64, shape (cells,)
         Cell of the first release that each cell of the larger schema belongs to.
     """
@@ -149,13 +150,13 @@ def read_first(
     Raises
     ------
     InputError
-        If it is no TopDown release, fails its checks, or has other regions.
+        If it is not a TopDown release, fails its checks, or has other regions.
     """
     assert isinstance(design.options, ExtendOptions)
     path = design.spec.path.parent / design.options.extends
     if not is_plain(path / MANIFEST):
         raise InputError(f'{where}: key "extends" names no release directory.', option="extends")
-    found = (run or Run()).attend(verify, path)
+    found = (run or Run()).attend(partial(verify, path, accept_strings=None))
     failed = [check.name for check in found.checks if not check.passed]
     if [name for name in failed if not (seeded and name in STATUS)]:
         message = f"{path.name} does not pass `louver verify` ({failed[0]}); only a release that does can be extended."

@@ -1,8 +1,8 @@
 """The spec of an extension: that of TopDown, with the release it extends, what refines what, and edit rules.
 
 [topdown]
-extends = "first"                        # release directory, beside the spec
-digest = "9f3c..."                       # optional: the digest in its manifest; another release is refused
+extends = "first"                        # release directory, relative to the spec
+digest = "9f3c..."                       # optional: the digest in its manifest; any other release is refused
 epsilon = 1
 
 [topdown.refines.voting_age]             # an attribute of the first release that a finer one stands for
@@ -15,7 +15,7 @@ cells = { relationship = ["spouse", "partner"] }
 at_most = 1
 of = { relationship = ["householder"] }
 
-[topdown.household]                      # a leaf with one head, and with members alone, is one household
+[topdown.household]                      # a leaf with one head and nobody but members is one household
 head = { relationship = ["householder"] }
 members = { relationship = ["householder", "spouse", "child", "parent"] }
 years = "age"
@@ -56,7 +56,7 @@ class RuleOptions(Options):
 
 
 class GapOptions(Options):
-    """One of `[[topdown.household.gaps]]`: the people in `cells` are so many years younger or older than the head, or more."""
+    """One of `[[topdown.household.gaps]]`: the people in `cells` are at least this many years younger or older than the head."""
 
     name: Annotated[str, Field(min_length=1)]
     cells: Annotated[Labels, Field(min_length=1)]
@@ -71,7 +71,7 @@ class GapOptions(Options):
 
 
 class HouseholdOptions(Options):
-    """`[topdown.household]`: how a leaf of one household is known, and how far apart in years its people are."""
+    """`[topdown.household]`: how to recognise a leaf that is one household, and the age gaps between its people."""
 
     head: Annotated[Labels, Field(min_length=1)]
     members: Annotated[Labels, Field(min_length=1)]
@@ -85,7 +85,7 @@ class ExtendOptions(TopDownOptions):
     most_cells: ClassVar[int] = 1 << 23
     needs_detailed: ClassVar[bool] = False
 
-    shares: SharesOptions  # not chosen: an extension leaves out cells that the first release tells
+    shares: SharesOptions  # not optional: an extension leaves out cells that follow from the first release
     extends: Annotated[str, Field(min_length=1)]
     digest: str | None = None
     refines: dict[str, RefineOptions] = Field(default_factory=dict)
@@ -94,6 +94,7 @@ class ExtendOptions(TopDownOptions):
 
     @field_validator(
         "invariants",
+        "covariates",
         "estimator",
         "shrink",
         "extended_by",

@@ -87,7 +87,7 @@ class Extension:
         return self.design.options
 
     def without_source(self) -> Extension:
-        """The same for a worker on another machine, which learns neither the records nor where they are."""
+        """The same for a worker on another machine, which is given neither the records nor their location."""
         plan = replace(self.plan, design=self.design.without_source())
         return replace(self, plan=plan, first=replace(self.first, path=Path(self.first.path.name)))
 
@@ -108,7 +108,7 @@ class Extension:
         return summed
 
     def closed(self) -> list[Ints]:
-        """For every level, the root first, a bit for every bound that allows nobody in a region."""
+        """For every level, the root first, a bit for every bound that allows no one in a region."""
         spine = self.design.spine
         bits = np.zeros(spine.sizes[-1], dtype=np.int64)
         for number, statement in enumerate(self.design.statements):
@@ -136,7 +136,7 @@ def read_extension(
         raise InputError(f"{where}: there are more than {MAX_BOUNDS} bounds; state fewer.", option="bounds")
     first, refinement = read_first(design, seeded=seeded, where=where, run=run)
     design = replace(design, extends=first.manifest.files[MEASUREMENTS_FILE].sha256)
-    # Bounds divide no types here, so that the plan does not see them.
+    # Bounds split no types here, so the plan does not see them.
     plan = make_plan(replace(design, statements=()))
     plan = replace(plan, design=replace(plan.design, statements=design.statements))
     marks = np.zeros(design.n_cells, dtype=np.int64)
@@ -190,7 +190,7 @@ class Household:
     head, members : ndarray of bool, shape (cells,)
     years : ndarray of int64, shape (cells,)
     apart_from_years : ndarray of int64, shape (cells,)
-        A number for everything but the years.
+        A number for everything except the age.
     gaps : tuple of Gap
     """
 
@@ -213,7 +213,7 @@ class Household:
         return np.array(found, dtype=np.bool_).reshape(-1, n)
 
     def misfits(self, cells: Ints, age: Ints) -> Bools:
-        """Which gaps people in cells break beside a head of an age each, (gaps, cells)."""
+        """Which gaps people in cells break, given the age of each one's head, (gaps, cells)."""
         apart = self.years[cells] - age
         found = [gap.cells[cells] & (gap.sign * apart < gap.years) for gap in self.gaps]
         return np.array(found, dtype=np.bool_).reshape(-1, len(cells))
@@ -252,7 +252,7 @@ def _read_gap(given: GapOptions, design: Design, head: Bools, members: Bools, pl
 
 
 def _years(name: str, design: Design, place: str) -> tuple[Ints, Ints]:
-    """The age of every cell, and a number for all else."""
+    """The age of every cell, and a number for everything else."""
     axis = next((axis for axis, one in enumerate(design.attributes) if one.name == name), None)
     if axis is None or not all(label.isdecimal() for label in design.attributes[axis].labels):
         message = f'{place}: key "years" must name an attribute whose labels are whole numbers.'

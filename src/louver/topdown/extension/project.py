@@ -20,7 +20,7 @@ import numpy as np
 
 from louver._arrays import Bools, Ints
 from louver.errors import InputError, SolverError
-from louver.optim.elimination import Row, project
+from louver.optim.elimination import LinearRow, project
 from louver.run import Run
 from louver.topdown.extension.first import refinement_of
 from louver.topdown.extension.options import ExtendOptions
@@ -104,7 +104,7 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Part:
-    """Groups, bounds and rules that hang together."""
+    """Groups, bounds and rules that are connected."""
 
     kinds: _Kinds
     groups: tuple[int, ...]
@@ -137,14 +137,14 @@ class _Part:
                 found[key] = _both(found[key], one) if key in found else one
         return list(found.values()), [] if is_complete else [incomplete]
 
-    def _eliminated(self) -> tuple[tuple[Row, ...], bool]:
+    def _eliminated(self) -> tuple[tuple[LinearRow, ...], bool]:
         """Rows over the groups, the lower bounds and the upper bounds; whether whole numbers extend."""
         pairs = [(g, k) for g in self.groups for k in np.flatnonzero(self.kinds.allowed[g]).tolist()]
         n_kept = len(self.groups) + 2 * len(self.bounds)
         n = n_kept + len(pairs)
 
-        def row(terms: Mapping[int, int]) -> Row:
-            return Row(tuple(terms.get(i, 0) for i in range(n)), Fraction(0))
+        def row(terms: Mapping[int, int]) -> LinearRow:
+            return LinearRow(tuple(terms.get(i, 0) for i in range(n)), Fraction(0))
 
         sums = [
             row({place: -1, **{n_kept + i: 1 for i, (own, _) in enumerate(pairs) if own == g}})
@@ -161,10 +161,10 @@ class _Part:
         for r in self.rules:
             limits.append(row({n_kept + i: int(self.kinds.ruled[r, k]) for i, (_, k) in enumerate(pairs)}))
         found = project(sums, limits, range(n_kept))
-        opposite = [Row(tuple(-a for a in own.coefficients), -own.constant) for own in found.equations]
+        opposite = [LinearRow(tuple(-a for a in own.coefficients), -own.constant) for own in found.equations]
         return (*found.equations, *opposite, *found.inequalities), found.is_exact
 
-    def _statement(self, design: Design, larger: Design, row: Row, name: str) -> Statement | None:
+    def _statement(self, design: Design, larger: Design, row: LinearRow, name: str) -> Statement | None:
         """A row as a bound on one set of cells in every leaf; None where it is none."""
         own = row.coefficients[: len(self.groups)]
         signs = {a for a in own if a}
@@ -198,7 +198,7 @@ class _Part:
 
 
 def _both(a: Statement, b: Statement) -> Statement:
-    """Two statements about one set of cells."""
+    """Combine two statements about the same set of cells."""
     return replace(a, lower=np.maximum(a.lower, b.lower), upper=np.minimum(a.upper, b.upper))
 
 

@@ -1,13 +1,13 @@
 """The final edit: leaves that break a bound or an edit rule are changed as little as possible.
 
 In every such leaf as few people as possible get another cell of their own class of the first release, so that all bounds hold and,
-where that can be done, all rules; nothing that the first release says changes. The regions above are the sums of the leaves; for everybody
-who was changed somebody near is changed the other way.
+where possible, all rules; nothing stated by the first release changes. The regions above are the sums of the leaves; for every person
+who was changed, someone nearby is changed the opposite way.
 
-Edits that all go one way would show in the regions above: each is answered by the opposite change of somebody else.
+Edits that all go one way would show in the regions above: each is balanced by the opposite change of another person.
 
 A leaf with more householders than homes loses some, and none gains any; a state would lose hundreds. So for every person who was
-changed, a person of the same class in the nearest region, in a leaf that nobody had to edit, is changed the other way, if that leaf keeps
+changed, a person of the same class in the nearest region, in a leaf that needed no edit, is changed the opposite way, if that leaf keeps
 its bounds and rules: regions that hold both have what was estimated for them.
 
 In leaves of one household ages, or else places in it, are changed until they fit the head's.
@@ -43,10 +43,10 @@ from louver.topdown.problem import SparseLevel
 __all__ = ["Edits", "People", "balance", "check_extendable", "people_of", "repair", "settle"]
 
 BROKEN = 1e4
-"""What it costs to leave a rule broken by one person, in people changed."""
+"""Cost, in people changed, of leaving a rule broken by one person."""
 
 RARE = 1e-2
-"""What it costs to become what nobody of one's class is, in people changed: of several ways the likeliest is taken."""
+"""Cost, in people changed, of moving to a kind that no one in the class has: of several ways the likeliest is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
     Raises
     ------
     InfeasibleError
-        Names a leaf. Bounds known in time are best stated in the first release's spec too.
+        Names a leaf. Bounds known early enough are best stated in the first release's spec too.
     """
     if not extension.design.statements:
         return
@@ -88,7 +88,7 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
         if run is not None:
             run.check()
         span = slice(first.start[leaf], first.start[leaf + 1])
-        # Nobody is missing, and everybody has a kind that no bound limits here.
+        # No one is missing, and everyone has a kind that no bound limits here.
         is_limited = (in_set & (known.upper[bounds, leaf] < UNBOUNDED)[:, None]).any(axis=0)
         if (
             not known.lower[bounds, leaf].any()
@@ -125,7 +125,7 @@ def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) ->
 
 
 def _rarity(extension: Extension, known: Constraints, leaves: SparseLevel) -> Floats:
-    """The share of a class that is not of a kind, everywhere taken together, (classes, kinds)."""
+    """The share of a class that is not of a kind, over all leaves together, (classes, kinds)."""
     people = np.zeros((extension.first.n_cells, known.coefficient.shape[1]))
     np.add.at(people, (extension.refinement.class_of[leaves.cell], known.kind_of[leaves.cell]), leaves.count)
     return np.asarray(1.0 - people / np.maximum(people.sum(axis=1, keepdims=True), 1.0))
@@ -142,7 +142,7 @@ def _broken(extension: Extension, known: Constraints, leaves: SparseLevel) -> di
 
 @dataclass(slots=True)
 class _Editor:
-    """The leaves while they are edited; which were, and how many people."""
+    """The leaves during editing; which were edited, and how many people changed."""
 
     extension: Extension
     leaves: SparseLevel
@@ -163,7 +163,7 @@ class _Editor:
         return {leaf: (before[leaf], people) for leaf, (people, n_changed) in done.items() if n_changed}
 
     def keep(self, done: Mapping[int, tuple[People, int]]) -> None:
-        """Put changed leaves in their places."""
+        """Put changed leaves back in place."""
         changed = {leaf: people for leaf, (people, n_changed) in done.items() if n_changed}
         self.leaves = _replaced(
             self.leaves, {leaf: self._ordered(people) for leaf, people in changed.items()}
@@ -189,7 +189,7 @@ def _reassigned(
 ) -> Ints | None:
     """People of each class by kind (classes, kinds) that keep the bounds and, at a price, the rules; None if none do.
 
-    With what is `held` as few people as possible move.
+    Relative to the current people `held`, as few as possible move.
     """
     place, kind = np.nonzero(allowed[classes])
     n, n_classes = len(place), len(classes)
@@ -201,7 +201,7 @@ def _reassigned(
     rows = known.coefficient[: known.n_bounds + n_rules][:, kind]
     now = np.zeros(n) if held is None else held[place, kind].astype(np.float64)
     price = np.ones(n) if rare is None else 1.0 + RARE * rare[classes[place], kind]
-    # Unknowns: people, people who came, and by how much each rule is broken.
+    # Unknowns: people, people who moved in, and by how much each rule is broken.
     matrix = np.zeros((n_classes + n + len(rows), 2 * n + n_rules))
     matrix[place, np.arange(n)] = 1.0
     matrix[n_classes : n_classes + n, :n] = -np.eye(n)
@@ -272,13 +272,13 @@ def _replaced(leaves: SparseLevel, edited: dict[int, tuple[Ints, Ints]]) -> Spar
 
 
 People = dict[int, int]
-"""How many people of a leaf are in each cell that somebody is in."""
+"""How many people of a leaf are in each nonempty cell."""
 
 
 def settle(
     household: Household, known: Constraints, finder: Finder, class_of: Ints, leaf: int, people: People
 ) -> tuple[People, int]:
-    """A leaf of one household in which as many fit as possible and few were changed, and how many those are."""
+    """A leaf of one household in which as many people as possible fit and few were changed, and how many were changed."""
     cells = np.array(list(people), dtype=np.int64)
     counts = np.array(list(people.values()), dtype=np.int64)
     head = int(cells[household.head[cells]][0])
@@ -320,7 +320,7 @@ class _Leaf:
         self.people[new] = self.people.get(new, 0) + 1
 
     def place_all(self, cells: list[int], age: int) -> int:
-        """Give everybody in some cells one that fits; who moves may make room for others. The people for whom there is none."""
+        """Move everyone in some cells to fitting ones; each move may make room for others. Returns how many people found none."""
         n_left = sum(self.people[cell] for cell in cells)
         while n_left:
             left = {cell: self.place(cell, age) for cell in cells}
@@ -330,7 +330,7 @@ class _Leaf:
         return n_left
 
     def place(self, cell: int, age: int) -> int:
-        """Give everybody in a cell one that fits a head of an age; the people for whom there is none."""
+        """Move everyone in a cell to one that fits a head of this age; returns how many people found none."""
         found = self.finder.cells(int(self.class_of[cell]))
         found = found[self.household.members[found] & ~self.household.head[found]]
         found = found[~self.household.misfits(found, np.full(len(found), age)).any(axis=0)]
@@ -346,7 +346,7 @@ class _Leaf:
         return 0
 
     def _excess(self, cell: int, found: Ints) -> Ints:
-        """By how much more some bound or rule is broken with one person in each of some cells instead."""
+        """How much more some bound or rule is broken if one person is moved to each of the given cells."""
         kinds = self.finder.kind_of
         now = np.array(list(self.people), dtype=np.int64)
         counts = np.array(list(self.people.values()), dtype=np.int64)
@@ -365,7 +365,7 @@ def balance(
     leaves: SparseLevel,
     edited: Mapping[int, tuple[People, People]],
 ) -> dict[int, tuple[People, int]]:
-    """Leaves that are changed for others: their people, and how many of them were changed.
+    """Leaves changed to balance others: their people, and how many of them were changed.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ def people_of(leaves: SparseLevel, leaf: int) -> People:
 def _one_way(
     class_of: Ints, kind_of: Ints, edited: Mapping[int, tuple[People, People]]
 ) -> list[tuple[int, int, int]]:
-    """Leaf, old and new cell of everybody who was changed, less those whom an edit of another leaf answers already."""
+    """Leaf, old and new cell of everyone who was changed, except those already balanced by an edit of another leaf."""
     waiting: dict[tuple[int, int, int], list[tuple[int, int, int]]] = {}
     for leaf, (before, after) in sorted(edited.items()):
         for old, new in _moves_back(class_of, before, after):
@@ -415,7 +415,7 @@ def _one_way(
 
 
 def _moves_back(class_of: Ints, before: People, after: People) -> Iterator[tuple[int, int]]:
-    """Old and new cell of everybody who was changed."""
+    """Old and new cell of everyone who was changed."""
     left: dict[int, list[int]] = {}
     for cell, count in before.items():
         left.setdefault(int(class_of[cell]), []).extend([cell] * max(count - after.get(cell, 0), 0))
@@ -426,7 +426,7 @@ def _moves_back(class_of: Ints, before: People, after: People) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Others:
-    """People who can be changed for others: entries of leaves that were not edited, by class and kind."""
+    """People who can be changed to balance others: entries of leaves that were not edited, by class and kind."""
 
     extension: Extension
     known: Constraints
@@ -434,7 +434,7 @@ class _Others:
     ancestor: Ints  # (levels, leaves)
     leaf: Ints  # of every entry
     cell: Ints
-    left: Ints  # people of every entry who are as they were
+    left: Ints  # people of every entry who are unchanged
     entry: Ints  # entries by class and kind
     key: Ints  # class and kind of those
     held: Ints  # (rows, leaves)
@@ -468,7 +468,7 @@ class _Others:
         )
 
     def find(self, leaf: int, old: int, new: int) -> tuple[int, int] | None:
-        """Leaf and cell of the nearest person who can go from a cell like `new` to one like `old`; nobody is found twice."""
+        """Leaf and cell of the nearest person who can move from a cell like `new` to one like `old`; no person is found twice."""
         kinds, coefficient = self.known.kind_of, self.known.coefficient
         key = self.extension.refinement.class_of[old] * coefficient.shape[1] + kinds[new]
         found = self.entry[slice(*np.searchsorted(self.key, [key, key + 1]))]

@@ -1,6 +1,6 @@
-"""An extended release: that of TopDown, with the first release beside it and the promise that nobody in it changed.
+"""An extended release: that of TopDown, with the first release alongside and the promise that no one in it changed.
 
-The way there: measure with the ledger that paid for the first release, share out, edit.
+Steps: measure with the ledger that paid for the first release, distribute the people, edit.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class ExtendedRelease(TopDownRelease):
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What the first release has exactly; the extension adds nothing to it."""
+        """What the first release publishes exactly; the extension adds nothing to it."""
         return tuple(self.extension.first.manifest.privacy.get("not_protected", ()))
 
     @property
     def lost_before(self) -> str:
-        """What the first release lost."""
+        """The privacy loss of the first release."""
         return loss_of(self.extension.first.manifest.privacy)
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class ExtendedRelease(TopDownRelease):
         }
 
     def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
-        """Describe the release; what the first one gives away, this one does too."""
+        """Describe the release; whatever the first one discloses, this one does too."""
         own = TopDownRelease.manifest(self, parameters, csv=csv)
         first = self.extension.first.manifest
         method = "likeliest counts within the classes of the first release, people shared out one by one"
@@ -112,7 +112,7 @@ class ExtendedRelease(TopDownRelease):
         )
 
     def _extension_promise(self) -> dict[str, Any]:
-        """That the projection is the first release, row by row."""
+        """Promise that the projection is the first release, row by row."""
         refinement = self.extension.refinement
         return {
             "promise": "extension",
@@ -171,7 +171,7 @@ class ExtendedRelease(TopDownRelease):
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
     ) -> Manifest:
-        """Put the files of the release beside its measurements, and those of the first release."""
+        """Put the files of the release next to its measurements, along with those of the first release."""
         shutil.copyfile(self.extension.first.path / MANIFEST, writer.path(FIRST_MANIFEST))
         shutil.copyfile(self.extension.first.path / MICRODATA_FILE, writer.path(FIRST_MICRODATA))
         return TopDownRelease.write_into(self, writer, parameters, report, csv=csv)
@@ -191,7 +191,7 @@ class ExtendedRelease(TopDownRelease):
 
 
 def check_payer(extension: Extension, ledger: Ledger) -> None:
-    """Refuse a ledger that did not pay for the first release: what both lose would stand nowhere.
+    """Refuse a ledger that did not pay for the first release: their joint loss would be recorded nowhere.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def measure_extension(
 
     Notes
     -----
-    **Privacy**: nothing is published exactly, so no invariants join those before, but all of them bind its neighbours, too; the two
+    **Privacy**: nothing is published exactly, so no invariants are added to earlier ones, but all of them bind its neighbours, too; the two
     releases compose sequentially.
     """
     payment = Payment(
@@ -236,7 +236,7 @@ def estimate_extension(
     run: Run | None,
     seconds: dict[str, float],
 ) -> ExtendedRelease:
-    """Share out and edit from the measurements of a folder."""
+    """Distribute the people and edit, from the measurements in a folder."""
     path = folder / MEASUREMENTS_FILE
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())

@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeCheck:
-    """What public knowledge is worth.
+    """What public knowledge implies, and whether it is consistent.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class KnowledgeCheck:
     clash : tuple of Clash
         Statements that contradict each other; leaving out any one resolves it. Empty where consistent.
     kind : Kind
-        Whether what is derived is complete, and integral.
+        Whether the derived consequences are complete, and integral.
     outside : tuple of str
         Statements that keep it from being complete.
     crossing : tuple of str
-        Why, in words: which two statements do it.
+        The reason, in words: which two statements cause it.
     types : int
         Number of types the statements divide the cells into.
     constrained : mapping of str to int
@@ -65,7 +65,7 @@ class KnowledgeCheck:
     implied : tuple of str
         Bounds on sets of types at the root, in words.
     violation : Violation or None
-        Why a given table cannot be extended; None where it can or none was given.
+        Why a given table cannot be extended; None if it can be or none was given.
     """
 
     is_consistent: bool
@@ -155,7 +155,7 @@ def read_values(plan: QueryPlan, path: Path) -> dict[str, Ints]:
     Raises
     ------
     InputError
-        On a row that names no region of an invariant, or a value that is no count.
+        On a row that names no region of an invariant, or a value that is not a count.
     """
     spine = plan.design.spine
     level_of = {statement.name: statement.level for statement in plan.invariants}
@@ -196,7 +196,7 @@ def read_counts(design: Design, path: Path, by: Attribute | None = None) -> Ints
 
 
 def _outside(plan: QueryPlan, kind: Kind) -> tuple[str, ...]:
-    """Statements that are not of a kind whose consequences are derived completely."""
+    """Statements of kinds whose consequences are not derived completely."""
     if kind is not Kind.CROSSING:
         return ()
     everything = (1 << plan.n_types) - 1

@@ -1,6 +1,6 @@
 """Which statements contradict each other: a smallest set of them, below the first region where a contradiction shows.
 
-Where what follows for the regions above is derived completely, a set of statements is tried by deriving it. Where statements cross and the
+If all consequences for the regions above can be derived, a set of statements is tested by deriving them. Where statements cross and the
 tree is small, an integer program over the leaves decides instead: it is exact, and takes a millisecond where elimination takes a second.
 
 Notes
@@ -31,7 +31,7 @@ from louver.topdown.measuring.noise_plan import QueryPlan
 __all__ = ["Clash", "find_clash"]
 
 MAX_TRIALS = 500  # sets tried while a clash is narrowed down
-FEW = 16  # candidates among which the smallest clash is searched by size
+FEW = 16  # largest number of candidates for which the smallest clash is searched for by size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class _Part:
 
 
 def find_clash(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[Clash, ...]:
-    """Statements that contradict each other, as few as can be found; all of them must contradict themselves.
+    """Statements that contradict each other, as few as can be found; the full set must be contradictory.
 
     Notes
     -----
@@ -116,7 +116,7 @@ def _is_small(spine: RegionTree) -> bool:
 
 
 def _judge(spine: RegionTree, n_types: int, parts: Sequence[_Part]) -> Callable[[Sequence[_Part]], bool]:
-    """What decides whether some of these parts clash."""
+    """The test of whether some of these parts clash."""
 
     def derived(chosen: Sequence[_Part]) -> bool:
         try:
@@ -131,7 +131,7 @@ def _judge(spine: RegionTree, n_types: int, parts: Sequence[_Part]) -> Callable[
 
 
 def _has_no_solution(spine: RegionTree, n_types: int, parts: Sequence[_Part]) -> bool:
-    """Whether no whole counts of the leaves by type keep these parts."""
+    """Whether no whole-number counts of the leaves by type satisfy these parts."""
     if not parts:
         return False
     rows, columns = [], []
@@ -159,7 +159,7 @@ def _has_no_solution(spine: RegionTree, n_types: int, parts: Sequence[_Part]) ->
 def _smallest(
     clashes: Callable[[Sequence[_Part]], bool], parts: Sequence[_Part], found: list[_Part]
 ) -> list[_Part]:
-    """A smallest set of parts that clash, given an irreducible one; of equally small ones the first in order."""
+    """A smallest set of parts that clash, given an irreducible one; among equally small ones, the first in order."""
     everything = frozenset(range(len(parts)))
     resolving: list[frozenset[int]] = []  # sets without which the others do not clash
     for chosen in _by_size(len(parts), len(found) - 1):
@@ -246,7 +246,7 @@ def _quick_explain(
     candidates: list[_Part],
     may_go_on: Callable[[], bool],
 ) -> list[_Part]:
-    """Candidates that clash with the background and of which none can be left out."""
+    """Candidates that clash with the background and are all needed for the clash."""
     if len(candidates) <= 1 or not may_go_on():
         return candidates
     half = len(candidates) // 2

@@ -1,8 +1,8 @@
-"""Public knowledge beyond nested sets: bounds of the regions above by elimination, and which statements are to blame where that ends.
+"""Public knowledge beyond nested sets: bounds of the regions above by elimination, and which statements are to blame where that fails.
 
 Statements about sets of types that cross have consequences that no sum of bounds finds. In a small tree the vectors that the children
 of a region can add up to are found by Fourier-Motzkin elimination, child by child; where the bounds on sets of types say all of it, and
-every step keeps whole numbers whole, what is derived is complete. Elsewhere it stays necessary only, and the failsafe is there.
+every step keeps whole numbers whole, what is derived is complete. Elsewhere it is only necessary, and the failsafe covers the rest.
 
 `leaf_bounds` says what one leaf implies about itself: bounds on every set of types, from bounds on some of the sets.
 
@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 from louver._arrays import Ints
 from louver.data.regions import RegionTree
 from louver.errors import SolverError
-from louver.optim.elimination import Projection, Row, follows, project
+from louver.optim.elimination import LinearRow, Projection, follows, project
 from louver.optim.highs import solve_linear
 from louver.optim.kernels.families.polymatroid import UNBOUNDED as _UNBOUNDED
 from louver.optim.status import Status
@@ -62,7 +62,7 @@ class Eliminated:
     above : tuple of (lower, upper)
         For every level but the last, arrays (regions, 2^types); lower > upper where there is no solution.
     is_complete : bool
-        Whether these bounds are all there is to say, also in whole numbers.
+        Whether these bounds capture everything, also in whole numbers.
     """
 
     above: tuple[Bounds, ...]
@@ -70,7 +70,7 @@ class Eliminated:
 
 
 def eliminate(
-    spine: RegionTree, n_types: int, rows_of: Sequence[Sequence[Sequence[Row]]], above: Sequence[Bounds]
+    spine: RegionTree, n_types: int, rows_of: Sequence[Sequence[Sequence[LinearRow]]], above: Sequence[Bounds]
 ) -> Eliminated | None:
     """Sharpen bounds by elimination; None for a tree or constraints beyond the guard.
 
@@ -85,7 +85,7 @@ def eliminate(
     """
     if sum(spine.sizes[1:]) > MAX_SUMS or n_types > MAX_ELIMINATED_TYPES:
         return None
-    positive = [Row(tuple(int(t == u) for u in range(n_types)), Fraction(0)) for t in range(n_types)]
+    positive = [LinearRow(tuple(int(t == u) for u in range(n_types)), Fraction(0)) for t in range(n_types)]
     below = [_settled([*positive, *rows]) for rows in rows_of[-1]]
     is_complete, sharpened = True, []
     try:
@@ -105,21 +105,21 @@ def eliminate(
     return Eliminated(above=tuple(reversed(sharpened)), is_complete=is_complete)
 
 
-def _settled(rows: Sequence[Row]) -> Projection:
+def _settled(rows: Sequence[LinearRow]) -> Projection:
     """Rows with nothing to eliminate, solved for their equations."""
     return project([], rows, range(len(rows[0].coefficients)))
 
 
-def _as_inequalities(known: Projection) -> list[Row]:
+def _as_inequalities(known: Projection) -> list[LinearRow]:
     """All rows of a projection, an equation as two."""
     if not known.is_feasible:
-        return [Row((0,), Fraction(1))]
-    twice = [Row(tuple(-a for a in row.coefficients), -row.constant) for row in known.equations]
+        return [LinearRow((0,), Fraction(1))]
+    twice = [LinearRow(tuple(-a for a in row.coefficients), -row.constant) for row in known.equations]
     return [*known.equations, *twice, *known.inequalities]
 
 
 def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
-    """The vectors that vectors of several regions add up to; whether whole ones always come from whole ones."""
+    """The vectors that vectors of several regions add up to; and whether whole sums always come from whole vectors."""
     total, is_exact = parts[0], True
     for part in parts[1:]:
         if not (total.is_feasible and part.is_feasible):
@@ -127,17 +127,17 @@ def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
         nothing = (0,) * n_types
         # Unknowns: those of the sum so far, of the next region, and of both together.
         moved = [
-            [Row((*row.coefficients, *nothing, *nothing), row.constant) for row in own]
+            [LinearRow((*row.coefficients, *nothing, *nothing), row.constant) for row in own]
             for own in (total.equations, total.inequalities)
         ]
         beside = [
-            [Row((*nothing, *row.coefficients, *nothing), row.constant) for row in own]
+            [LinearRow((*nothing, *row.coefficients, *nothing), row.constant) for row in own]
             for own in (part.equations, part.inequalities)
         ]
         sums = []
         for t in range(n_types):
             one = tuple(int(t == u) for u in range(n_types))
-            sums.append(Row((*one, *one, *(-a for a in one)), Fraction(0)))
+            sums.append(LinearRow((*one, *one, *(-a for a in one)), Fraction(0)))
         kept = range(2 * n_types, 3 * n_types)
         total = project([*moved[0], *beside[0], *sums], [*moved[1], *beside[1]], kept)
         is_exact &= total.is_exact
@@ -145,7 +145,7 @@ def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
 
 
 def _tighten(known: Projection, n_types: int, lower: Ints, upper: Ints) -> bool:
-    """Cut the bounds of one region, in place, to what its vectors reach; whether they say all that is known."""
+    """Tighten the bounds of one region, in place, to what its vectors reach; return whether they say all that is known."""
     if not known.is_feasible:
         lower[0], upper[0] = 1, 0
         return True
@@ -163,7 +163,7 @@ def _tighten(known: Projection, n_types: int, lower: Ints, upper: Ints) -> bool:
                 end = float(inside @ x)
                 bound = ceil(end - 1e-6) if sign > 0 else floor(end + 1e-6)
                 (lower if sign > 0 else upper)[mask] = bound
-                stated.append(Row(tuple(int(sign * a) for a in inside), Fraction(sign * bound)))
+                stated.append(LinearRow(tuple(int(sign * a) for a in inside), Fraction(sign * bound)))
     return all(follows(row, stated) for row in _as_inequalities(known))
 
 
@@ -219,7 +219,7 @@ def leaf_bounds(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) ->
 
 
 def _kinds(lower: Ints, upper: Ints) -> tuple[Ints, Ints, Ints]:
-    """Statements about leaves, each that differs once, and which of them every leaf has: most have no facility of any kind, say."""
+    """Distinct statements about leaves, and which of them each leaf has; most leaves, for example, have no facility of any kind."""
     rows = np.hstack([np.zeros((len(lower), 1), dtype=np.int64), lower, upper])
     order = np.lexsort(rows.T)
     is_new = np.r_[True, (rows[order[1:]] != rows[order[:-1]]).any(axis=1)]
@@ -238,7 +238,7 @@ def _kind_bounds(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) -
     for column in sorted(range(len(masks)), key=lambda j: masks[j].bit_count()):
         bound_union(masks[column], lower[:, column], upper[:, column], low, high)
     if not is_laminar(masks):
-        # Necessary conditions only: once more, now that every other set is bounded.
+        # Only necessary conditions: repeat once, now that every other set is bounded.
         for column in range(len(masks)):
             bound_union(masks[column], lower[:, column], upper[:, column], low, high)
     return low, high
@@ -268,7 +268,7 @@ def bound_union(union: int, at_least: Ints, at_most: Ints, low: Ints, high: Ints
 
 
 def is_two_by_two(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) -> bool:
-    """Whether the statements fix the margins of four types seen as two crossing pairs."""
+    """Whether the statements fix the margins of four types viewed as a two-by-two table."""
     if n_types != 4 or not np.array_equal(lower, upper):
         return False
     pairs = {min(mask, 15 - mask) for mask in masks if mask.bit_count() == 2}
@@ -280,7 +280,7 @@ def _fixes_total(masks: Sequence[int]) -> bool:
 
 
 def _two_by_two(n_types: int, masks: Sequence[int], fixed: Ints) -> Bounds:
-    """Bounds where both margins of a two by two table are fixed: one count is free, between two ends.
+    """Bounds where both margins of a two-by-two table are fixed: one count is free, between two limits.
 
     **Implements**: Abowd et al. (2019), Lemma 1.
     """

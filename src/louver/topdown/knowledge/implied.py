@@ -31,7 +31,7 @@ import numpy as np
 from louver._arrays import Ints
 from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError, InputError
-from louver.optim.elimination import Row
+from louver.optim.elimination import LinearRow
 from louver.optim.kernels.families.polymatroid import box_inplace
 from louver.topdown.knowledge.elimination import (
     UNBOUNDED,
@@ -62,16 +62,16 @@ __all__ = [
 ]
 
 MAX_TYPES = 10
-"""Types a problem may have: every region carries 2^types bounds."""
+"""Maximum number of types in a problem: every region carries 2^types bounds."""
 
 LEAF_CHUNK, PARENT_CHUNK = 4096, 512  # leaves, and parents of leaves, whose bounds are worked out at once
 
 MOST_HELD = 4096
-"""Parents of leaves whose bounds are held, 2^(types + 4) bytes each; those of more are derived again when they are asked for."""
+"""Most parents of leaves whose bounds are kept, 2^(types + 4) bytes each; beyond that, bounds are derived again on request."""
 
 
 class Kind(StrEnum):
-    """What the derived constraints are worth."""
+    """How strong the derived constraints are."""
 
     NESTED = "nested"
     """Complete and integral: rounding needs no integer program."""
@@ -93,7 +93,7 @@ class LevelStatements:
     Parameters
     ----------
     masks : tuple of int
-        Sets of types spoken about, each a bit mask.
+        Sets of types that the statements cover, each a bit mask.
     lower, upper : ndarray of int64, shape (regions, sets)
         Bounds; 0 and UNBOUNDED where nothing is known.
     """
@@ -279,7 +279,7 @@ def derive(
 def _by_elimination(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], above: list[Bounds | None]
 ) -> tuple[Kind, list[Bounds | None]]:
-    """Bounds of crossing statements, sharpened where the tree is small enough, and what they are worth then."""
+    """Bounds of crossing statements, sharpened where the tree is small enough, and how strong they then are."""
     found = eliminate(
         spine,
         n_types,
@@ -295,16 +295,16 @@ def _by_elimination(
     return Kind.ELIMINATED if found.is_complete else Kind.CROSSING, list(found.above)
 
 
-def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[Row]]:
+def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[LinearRow]]:
     """Statements about each region as rows over its types."""
-    regions: list[list[Row]] = []
+    regions: list[list[LinearRow]] = []
     for region in range(n_regions):
         rows = []
         for mask, low, high in zip(stated.masks, stated.lower[region], stated.upper[region], strict=True):
             inside = tuple(mask >> t & 1 for t in range(n_types))
-            rows.append(Row(inside, Fraction(int(low))))
+            rows.append(LinearRow(inside, Fraction(int(low))))
             if high < UNBOUNDED:
-                rows.append(Row(tuple(-a for a in inside), Fraction(-int(high))))
+                rows.append(LinearRow(tuple(-a for a in inside), Fraction(-int(high))))
         regions.append(rows)
     return regions
 
@@ -329,7 +329,7 @@ def _no_bounds(n_regions: int) -> Bounds:
 def _derive_above(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], kind: Kind
 ) -> tuple[list[Bounds | None], list[bool]]:
-    """Bounds of every level above the leaves, None for many parents of leaves; and whether they bind anybody."""
+    """Bounds of every level above the leaves, None for many parents of leaves; and whether they constrain anything."""
     is_held = kind is Kind.CROSSING or spine.sizes[-2] <= MOST_HELD
     lowest, is_bound, sums = _parents_of_leaves(spine, n_types, statements, is_held=is_held)
     above, constrained = [lowest], [is_bound]
@@ -350,7 +350,7 @@ def _binds(lower: Ints, upper: Ints) -> bool:
 def _parents_of_leaves(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], *, is_held: bool
 ) -> tuple[Bounds | None, bool, Bounds]:
-    """Bounds of the level above the leaves, None unless they shall be held; whether they bind; and their sums for the level above."""
+    """Bounds of the level above the leaves, None unless they are to be kept; whether they bind; and their sums for the level above."""
     level, held, is_bound = spine.n_levels - 2, [], False
     lower = np.zeros((spine.sizes[max(0, level - 1)], 1 << n_types), dtype=np.int64)
     upper = np.zeros_like(lower)
@@ -373,7 +373,7 @@ def _parents_of_leaves(
 def _from_leaves(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], start: int, stop: int
 ) -> Bounds:
-    """Bounds of the parents of leaves start to stop: those of the leaves added up, cut by what is stated about the parents."""
+    """Bounds of the parents of leaves start to stop: those of the leaves added up, tightened by what is stated about the parents."""
     level, leaves = spine.n_levels - 2, statements[-1]
     starts = spine.starts[level][start : stop + 1]
     lower = np.zeros((stop - start, 1 << n_types), dtype=np.int64)
@@ -411,7 +411,7 @@ def _contradiction(spine: RegionTree, level: int, region: int) -> InfeasibleErro
 def _cut(
     spine: RegionTree, level: int, n_types: int, stated: LevelStatements, bounds: Bounds, first: int = 0
 ) -> Bounds:
-    """Cut the bounds that follow from below by what is stated about the regions themselves, from `first` on."""
+    """Tighten the bounds derived from below by what is stated about the regions themselves, from `first` on."""
     span = slice(first, first + len(bounds[0]))
     stated = replace(stated, lower=stated.lower[span], upper=stated.upper[span])
     everything = (1 << n_types) - 1

@@ -26,13 +26,15 @@ from louver.privacy.distributions import DiscreteGaussian, Distribution, noise_f
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import request_of
 from louver.topdown.knowledge.implied import MAX_TYPES, UNBOUNDED, Implied, LevelStatements, derive
-from louver.topdown.problem import Design, Problem, Query, Statement, Workload
+from louver.topdown.problem import Design, Problem, Query, RegionNoise, Statement, Workload
 
 __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "measurable", "sensitivity"]
 
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
-    "topdown.extended_by": "likewise: it names more bounds",
+    "topdown.covariates": "they are public and enter the estimate's prior; no true answer and no noise depends on them",
+    "topdown.extended_by": "it names more bounds, which are public",
+    "topdown.published": "such measurements are estimated from and never made here",
     "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "topdown.estimator": "it works on what was measured",
     "topdown.shrink": "likewise",
@@ -51,6 +53,17 @@ class MeasuredQuery:
     query: Query
     loss: Loss
     distribution: Distribution
+    stated: float | None = None
+    """The variance stated by a third party for noise that louver did not draw."""
+
+    @property
+    def variance(self) -> float:
+        """Variance of each noisy value."""
+        return self.distribution.variance if self.stated is None else self.stated
+
+    def departing(self, precision: float) -> Distribution:
+        """The noise of regions whose inverse variance is larger by the given factor."""
+        return _noise(replace(self.loss, amount=self.loss.amount * Fraction(precision)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,22 +77,25 @@ class QueryPlan:
         For each level. Queries that public knowledge answers exactly are left out, and their share is unspent.
     type_of : ndarray of int64, shape (cells,)
     n_types : int
+    by_region : tuple of RegionNoise
+        For each level, how its regions deviate from the planned noise if a third party measured them; empty if none does.
     """
 
     design: Design
     measured: tuple[tuple[MeasuredQuery, ...], ...]
     type_of: Ints
     n_types: int
+    by_region: tuple[RegionNoise, ...] = ()
 
     @property
     def loss(self) -> Loss:
-        """What measuring costs: the budget less the shares of queries that need no noise."""
+        """What measuring costs: the budget minus the shares of queries that need no noise."""
         return compose_sequential([query.loss for level in self.measured for query in level])
 
     @property
     def epsilon_delta(self) -> tuple[Fraction, Fraction] | None:
         """A rho loss as epsilon at the spec's delta, rounded up; None for a pure epsilon loss."""
-        if self.loss.measure is Measure.EPSILON:
+        if self.loss.measure is Measure.EPSILON or self.design.options.delta is None:
             return None
         delta = fraction_of(self.design.options.delta, "delta")
         return epsilon_at(self.loss.amount, delta), delta
@@ -96,7 +112,7 @@ class QueryPlan:
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What the invariants give away, in words: neighbours agree on it."""
+        """What the invariants disclose, in words: neighbours agree on it."""
         told = []
         is_changed = self.loss.neighbours is Relation.CHANGE_RECORD
         for statement in self.invariants:
@@ -134,14 +150,16 @@ class QueryPlan:
         )
 
     def workloads(self) -> tuple[Workload, ...]:
-        """Queries and variances of every level."""
+        """Queries and variances of every level; a level that was not measured has an unanswered query of all cells."""
+        detailed = self.design.queries[-1]
         return tuple(
             Workload(
-                queries=tuple(query.query for query in level),
-                variances=tuple(query.distribution.variance for query in level),
-                is_gaussian=all(isinstance(query.distribution, DiscreteGaussian) for query in level),
+                queries=tuple(query.query for query in measured) or (detailed,),
+                variances=tuple(query.variance for query in measured) or (1.0,),
+                noise=measured[0].distribution.name if measured else DiscreteGaussian.name,
+                by_region=self.by_region[level] if self.by_region else None,
             )
-            for level in self.measured
+            for level, measured in enumerate(self.measured)
         )
 
     def problem(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Problem:
@@ -154,6 +172,7 @@ class QueryPlan:
             implied=self.implied(invariants, above_leaves=above_leaves),
             workloads=self.workloads(),
             shape=self.design.shape,
+            covariates=self.design.covariates,
         )
 
     def implied(self, invariants: Mapping[str, Ints], *, above_leaves: bool = True) -> Implied:
@@ -166,7 +185,7 @@ class QueryPlan:
         return tuple(self._level_statements(level, invariants) for level in range(self.design.spine.n_levels))
 
     def mask_of(self, statement: Statement) -> int:
-        """The set of types a statement speaks about."""
+        """The set of types that a statement covers."""
         return sum(1 << int(t) for t in np.unique(self.type_of[statement.cells]))
 
     def _level_statements(self, level: int, invariants: Mapping[str, Ints]) -> LevelStatements:
@@ -194,7 +213,7 @@ class QueryPlan:
         )
 
     def kept_margin(self) -> Ints:
-        """Places of all cells in the margin over the attributes that types do not involve."""
+        """Positions of all cells in the margin over the attributes that types do not involve."""
         shape = self.design.shape
         types = self.type_of.reshape(shape)
         place = np.zeros(shape, dtype=np.int64)
@@ -207,7 +226,7 @@ class QueryPlan:
 
 
 def _tighten(bounds: dict[int, tuple[Ints, Ints]], mask: int, lower: Ints, upper: Ints) -> None:
-    """Add a statement; several about one set hold together."""
+    """Add a statement; several statements about one set all apply."""
     if mask in bounds:
         lower, upper = np.maximum(bounds[mask][0], lower), np.minimum(bounds[mask][1], upper)
     bounds[mask] = (lower, np.minimum(upper, UNBOUNDED))
@@ -229,9 +248,16 @@ def make_plan(design: Design) -> QueryPlan:
     design = _composed(design)
     by_name = {query.name: query for query in design.queries}
     measured = []
-    losses = split(design.budget, design.level_shares)
-    for level, shares in enumerate(design.query_shares):
-        parts = split(losses[level], list(shares.values()))
+    is_paid = design.options.published is None  # shares of published measurements need not add up to a budget
+    losses: tuple[Loss, ...] = ()
+    if is_paid:
+        losses = split(design.budget, design.level_shares)
+    for level, (held, shares) in enumerate(zip(design.level_shares, design.query_shares, strict=True)):
+        if is_paid:
+            parts = split(losses[level], list(shares.values()))
+        else:
+            amounts = [design.budget.amount * held * share for share in shares.values()]
+            parts = tuple(replace(design.budget, amount=amount) for amount in amounts)
         measured.append(
             tuple(
                 MeasuredQuery(
@@ -239,12 +265,19 @@ def make_plan(design: Design) -> QueryPlan:
                     query=by_name[name],
                     loss=part,
                     distribution=_noise(part),
+                    stated=_stated_variance(design, level, name),
                 )
                 for name, part in zip(shares, parts, strict=True)
                 if not _is_known(design, level, by_name[name])
             )
         )
     return QueryPlan(design=design, measured=tuple(measured), type_of=type_of, n_types=n_types)
+
+
+def _stated_variance(design: Design, level: int, query: str) -> float | None:
+    """The usual variance of published measurements."""
+    published = design.options.published
+    return None if published is None else published.variance(design.spine.names[level], query)
 
 
 def _composed(design: Design) -> Design:
@@ -260,13 +293,15 @@ def _composed(design: Design) -> Design:
         return design
     changed: Changes = (
         (1, sensitivity(design.budget.neighbours)[1]),
-    )  # so many rows of a query, by one each
+    )  # this many rows of a query, by one each
     rho = largest_rho(*promise, shares, [[changed] * len(shares)])
     return replace(design, budget=replace(design.budget, amount=rho))
 
 
 def _has_neighbours(design: Design) -> bool:
-    """Whether two tables can differ in one record and agree on every invariant."""
+    """Whether two tables can differ in one record and agree on every invariant; not checked for published measurements."""
+    if design.options.published is not None:
+        return True
     invariants = [statement for statement in design.statements if statement.is_invariant]
     deepest = np.full(design.n_cells, -1)  # level of the finest invariant that counts a cell
     kept = np.zeros(
@@ -304,14 +339,16 @@ def measurable(design: Design) -> Bools:
 
 
 def _is_known(design: Design, level: int, query: Query) -> bool:
-    """Whether invariants of this level or below give every row of a query exactly."""
+    """Whether invariants of this level or below give every row of a query exactly; published measurements are kept all the same."""
+    if design.options.published is not None:
+        return False
     exact = [s.cells for s in design.statements if s.is_invariant and s.level >= level]
     rows = (query.row_of == row for row in range(query.n_rows))
     return bool(exact) and all(any(np.array_equal(row, cells) for cells in exact) for row in rows)
 
 
 def _choose_types(design: Design) -> tuple[Ints, int]:
-    """Divide the cells so that every statement speaks about whole types.
+    """Divide the cells so that every statement covers whole types.
 
     Where a query that every level measures divides them at least as finely into few parts, its rows are taken,
     because type counts that are measured need no extra work.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ SHARES_FILE = "shares.json"
 
 
 def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Measurements:
-    """Measurements and invariants in `folder`, paid for once; nothing to do where they are there already."""
+    """Measurements and invariants in `folder`, paid for once; nothing is done if they are there already."""
 
     def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
         values = invariant_values(plan, levels)
@@ -68,7 +69,59 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
 
     for words in crossing_words(plan):
         (run or Run()).tell(words)
-    return measure_paid(plan, folder, ledger, payment_of(plan), exact, run, noted=(SHARES_FILE,))
+    return measure_paid(plan, folder, ledger, payment_of(plan), exact, run)
+
+
+@dataclass(slots=True)
+class LevelCounts:
+    """Counts of all queries at all levels, and the invariants: what `privacy.spend` measures.
+
+    Attributes
+    ----------
+    plan : QueryPlan
+    payment : Payment
+    exact : callable
+        The invariants' counts, from the true histograms.
+    scratch : Path
+        A private folder, where the true histograms lie meanwhile.
+    """
+
+    plan: QueryPlan
+    payment: Payment
+    exact: Callable[[Sequence[Histograms]], Mapping[str, Ints]]
+    scratch: Path
+    run: Run | None
+    _levels: Sequence[Histograms] = field(init=False, default=())
+    _values: Mapping[str, Ints] = field(init=False, default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        return self.payment.purpose
+
+    @property
+    def design(self) -> str:
+        return self.plan.design.measured_fingerprint()
+
+    @property
+    def files(self) -> Sequence[str]:
+        return MEASUREMENTS_FILE, INVARIANTS_FILE
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return (SHARES_FILE,)
+
+    def check_out(self, out: Path) -> None:
+        check_out(out)
+
+    def read(self) -> None:
+        self._levels = true_levels(self.plan.design, self.scratch, self.run)
+        self._values = self.exact(self._levels)
+
+    def batches(self) -> Iterable[TrueBatch]:
+        return true_batches(self.plan, self._levels)
+
+    def write_exact(self, folder: Path) -> None:
+        write_invariants(folder / INVARIANTS_FILE, self.plan, self._values)
 
 
 def measure_paid(
@@ -78,28 +131,13 @@ def measure_paid(
     payment: Payment,
     exact: Callable[[Sequence[Histograms]], Mapping[str, Ints]],
     run: Run | None,
-    noted: Sequence[str] = (),
 ) -> Measurements:
-    """Measurements in `folder` for a payment, beside what is `exact` of the true histograms; these lie in a private folder meanwhile."""
-
-    def load() -> tuple[Callable[[], Iterable[TrueBatch]], Callable[[], object]]:
-        levels = true_levels(plan.design, scratch.path, run)
-        values = exact(levels)
-        write_exact = partial(write_invariants, folder / INVARIANTS_FILE, plan, values)
-        return partial(true_batches, plan, levels), write_exact
-
+    """Measurements in `folder` for a payment, and what is `exact` of the true histograms."""
     check_parameters("topdown", plan.design.options.model_dump(mode="json"))
+    account = Account(ledger, source_hash(plan.design, run), source_people(plan.design, run))
     with Scratch() as scratch:
         return spend_into(
-            folder,
-            (MEASUREMENTS_FILE, INVARIANTS_FILE),
-            load,
-            account=Account(ledger, source_hash(plan.design, run), source_people(plan.design, run)),
-            payment=payment,
-            check_out=check_out,
-            noted=noted,
-            design=plan.design.measured_fingerprint(),
-            run=run,
+            folder, LevelCounts(plan, payment, exact, scratch.path, run), account=account, run=run
         )
 
 
@@ -112,7 +150,7 @@ def _note_shares(plan: QueryPlan, folder: Path) -> None:
 
 
 def noted_shares(*folders: Path) -> SharesOptions | None:
-    """Shares that were chosen for what one of these folders holds, measurements or a release; None where none says.
+    """Shares that were chosen for what one of these folders holds, measurements or a release; None if none records them.
 
     Raises
     ------
@@ -151,7 +189,7 @@ def payment_of(plan: QueryPlan) -> Payment:
 
 
 def measurements_path(folder: Path) -> Path:
-    """Where the measurements of a folder are; the way there is made."""
+    """Where the measurements of a folder are; its parent folders are created."""
     path = folder / MEASUREMENTS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -1,9 +1,9 @@
 """Measuring: one pass over the records, noise drawn once, and the exact values that policy makes public.
 
-The functions that take a `Design` and return true counts stand inside the wall; a file of measurements and the
-invariants are all that leaves it.
+The functions that take a `Design` and return true counts work on confidential data; only a file of measurements and the
+invariants may leave them.
 
-The true histograms of a level are confidential, and lie on disk: a nation's do not fit into memory.
+The true histograms of a level are confidential and kept on disk: those of a whole country do not fit into memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 REGIONS = 1 << 16
-"""Whose exact values are worked out together."""
+"""Number of regions whose exact values are computed together."""
 
 
 def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
@@ -61,7 +61,7 @@ def source_hash(design: Design, run: Run | None = None) -> KeyedHash:
 
 
 def source_people(design: Design, run: Run | None = None) -> People:
-    """Who is in the source, by which its ledger knows them again."""
+    """The people in the source, by which its ledger recognises them."""
     source = design.spec.source
     return People(_source(design), weight=source.weight, run=run, **source.opening())
 
@@ -93,7 +93,7 @@ def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[S
 
 
 def true_leaves(design: Design, run: Run | None = None) -> SparseLevel:
-    """The histograms of the leaves, in memory: for records that stand for others."""
+    """The histograms of the leaves, in memory: for records that represent several people."""
     with Scratch() as scratch:
         return true_levels(design, scratch.path, run)[-1].whole()
 
@@ -138,7 +138,7 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
 
 
 def _leaf_finder(design: Design, regions: tuple[Attribute, ...]) -> Callable[[Ints], Ints]:
-    """From the codes of region columns (rows, columns) to the leaf of each row, -1 where the combination of labels is none."""
+    """From the codes of region columns (rows, columns) to the leaf of each row, -1 where the combination of labels is not a leaf."""
     if not regions:
         return lambda codes: np.zeros(len(codes), dtype=np.int64)
     if len(regions) == 1:
@@ -258,12 +258,13 @@ class SealedCounts:
     ----------
     path : Path
     plan : QueryPlan
-        The plan they were measured by; a file of another one is refused when it is read.
+        The plan they were measured by; a file measured by another plan is refused when it is read.
     """
 
     def __init__(self, path: Path, plan: QueryPlan) -> None:
-        self.path = path.absolute()  # workers have other working folders
+        self.path = path.absolute()  # workers have different working folders
         self._spine, self._measured = plan.design.spine, plan.measured
+        self._is_even, self._n_cells = not plan.by_region, plan.design.n_cells
         self._group: dict[tuple[int, int], int] = {}
         group = 0
         for level, batches in enumerate(batches_of(plan)):
@@ -272,7 +273,9 @@ class SealedCounts:
                 group += len(plan.measured[level])
 
     def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
-        """Answers of the level's queries for one batch of regions."""
+        """Answers of the level's queries for one batch of regions; zeros where there are none."""
+        if not self._measured[level]:
+            return (np.zeros((stop - start, self._n_cells), np.int64),)
         first = self._group[level, start]
         try:
             footer = _footer(self.path, self.path.stat().st_mtime_ns)
@@ -286,30 +289,37 @@ class SealedCounts:
             )
             raise InputError(message, file=self.path.name)
         values = [table["values"].combine_chunks().flatten().to_numpy() for table in tables]
-        return tuple(own.reshape(stop - start, -1) for own in values)
+        if self._is_even:
+            return tuple(own.reshape(stop - start, -1) for own in values)
+        found = []
+        for table, own, measured in zip(tables, values, self._measured[level], strict=True):
+            answers = np.zeros((stop - start, measured.query.n_rows), np.int64)
+            is_there = table["values"].is_valid().to_numpy()
+            answers[is_there] = own.reshape(-1, measured.query.n_rows)
+            found.append(answers)
+        return tuple(found)
 
     def _belongs(self, tables: list[pa.Table], level: int, start: int, stop: int) -> bool:
         """Whether tables hold the answers of the level's queries, with the planned noise, for these regions."""
         codes = list(self._spine.codes[level][start:stop])
         name = self._spine.names[level]
         for table, measured in zip(tables, self._measured[level], strict=True):
-            facts = {column: table[column].unique().to_pylist() for column in ("level", "query", "variance")}
-            expected = {
-                "level": [name],
-                "query": [measured.query.name],
-                "variance": [measured.distribution.variance],
-            }
+            expected: dict[str, list[str | float]] = {"level": [name], "query": [measured.query.name]}
+            if self._is_even:
+                expected["variance"] = [measured.distribution.variance]
+            facts = {column: table[column].unique().to_pylist() for column in expected}
             n_values = len(table["values"].combine_chunks().flatten())
+            n_answers = len(codes) - (0 if self._is_even else table["values"].null_count)
             if facts != expected or table["node"].to_pylist() != codes:
                 return False
-            if n_values != len(codes) * measured.query.n_rows:
+            if n_values != n_answers * measured.query.n_rows:
                 return False
         return True
 
 
 @lru_cache(maxsize=2)
 def _footer(path: Path, changed: int) -> pq.FileMetaData:
-    """What a file says of its row groups, read once: a nation's measurements have a hundred thousand of them."""
+    """A file's row-group metadata, read once: a nation's measurements have a hundred thousand row groups."""
     return pq.read_metadata(path)
 
 
@@ -319,24 +329,26 @@ class StoredLevel:
     Parameters
     ----------
     folder : Path
-        Private. The file in it has no name, and goes with the process.
+        Private. The file in it has no name and disappears with the process.
     n_regions : int
     """
 
     def __init__(self, folder: Path, n_regions: int) -> None:
         self.n_regions = n_regions
         self._pairs = PairFile(folder)
-        self._start = np.zeros(n_regions + 1, dtype=np.int64)  # lengths, one place on, until all is there
+        self._start = np.zeros(
+            n_regions + 1, dtype=np.int64
+        )  # lengths, shifted by one place, until everything is written
 
     def append(self, region: Ints, cell: Ints, count: Ints) -> None:
-        """Write counts after those that are there, in the order of regions and cells."""
+        """Append counts, in the order of regions and cells."""
         if len(region):
             length = np.bincount(region - region[0])
             self._start[region[0] + 1 : region[-1] + 2] += length
             self._pairs.append(cell, count)
 
     def finish(self) -> None:
-        """Say that all is there."""
+        """Mark the data as complete."""
         np.cumsum(self._start, out=self._start)
 
     def part(self, first: int, last: int) -> SparseLevel:

@@ -1,4 +1,4 @@
-"""Errors that `bayes` will have, in closed form: what shares are chosen by. They are for comparing plans; errors are simulated.
+"""Forecast errors of `bayes` in closed form, by which shares are chosen. They only compare plans; reported errors are simulated.
 
 Three parts, none of them private: variances of least squares in a tree whose regions of one level are all alike; how regions depart
 from their parents, as a sample from a stand-in or a made-up one; and the errors that follow from both.
@@ -7,7 +7,7 @@ Notes
 -----
 **Implements**: a count that departs by d from what its parent leads to expect, known with the variance v of least squares, is estimated
 with a mean square error of d^2 v / (d^2 + v) where one knows how far such counts depart (ideal shrinkage; Donoho and Johnstone, 1994,
-who show that estimators which do not know come within a factor that is nearly the same for all). Departures are those of a sample of
+who show that estimators without that knowledge come within a nearly constant factor). Departures are those of a sample of
 regions. In leaves cells are estimated first, each for itself, and sums add up their errors; above them totals are those of least squares.
 **Implements**: `least_squares_variances` (Hay et al., 2010, on every subspace) for one region of each level, which has as many
 children as the level's regions have on average: microseconds in place of milliseconds, and smooth in the precisions, which may
@@ -37,7 +37,7 @@ GRID = np.arange(-6.0, 30.0, 0.5)
 """Logarithms of variances at which errors are tabulated."""
 
 TINY = 1e-9
-SHARP = 4  # power by which the smaller of two variances is taken
+SHARP = 4  # power in the smooth minimum of two variances
 ALONE = 6  # power by which the query that tells most about leaves stands out: posteriors are of its rows
 LOSS, LITTLE = (
     0.1,
@@ -55,9 +55,9 @@ class BayesErrors:
     tree : ScalarTree
         Variances of least squares, all rows alike.
     above : sequence of RegionErrors
-        Of levels that are solved as regions are, leaves among them where bounds or invariants decide their totals.
+        Errors at levels solved like regions, including leaves if bounds or invariants decide their totals.
     leaves : LeafErrors or None
-        Of the last level otherwise.
+        Errors at the last level otherwise.
     plain : sequence of RegionErrors
         Of all levels, for the paper's algorithm.
     """
@@ -72,7 +72,7 @@ class BayesErrors:
         cls, tree: ScalarTree, departures: Sequence[Departures], measured: Sequence[Query], wanted: Sequence[Query],
         *, has_prior: Sequence[bool], has_leaf_prior: bool,
     ) -> BayesErrors:  # fmt: skip
-        """Tabulate errors of regions that depart so from their parents."""
+        """Tabulate errors of regions that depart from their parents in this way."""
         last = len(departures) - 1
         regions = list(departures)
         if has_leaf_prior:
@@ -98,7 +98,7 @@ class BayesErrors:
         return np.stack(found, axis=-2) ** 2
 
     def plain_squares(self, precision: Numbers) -> Any:
-        """The same of the paper's algorithm; zero where invariants say it all."""
+        """The same for the paper's algorithm; zero where invariants determine everything."""
         variances = self.tree.variances(precision, is_plain=True)
         found = np.stack([one(variances[..., level, :]) for level, one in enumerate(self.plain)], axis=-2)
         found[..., -1, :] *= PLAIN_LEAVES
@@ -107,7 +107,7 @@ class BayesErrors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A function of a variance, given by its logarithms on the grid and straight between them."""
+    """A function of a variance, given by its logarithms on the grid and interpolated linearly between them."""
 
     logs: Floats
 
@@ -136,7 +136,7 @@ class RegionErrors:
 
     @classmethod
     def of(cls, sample: Departures, wanted: Sequence[Query], *, has_prior: bool) -> RegionErrors:
-        """With a prior cells are drawn to what is expected of them; without one, and totals ever, to zero where they are small."""
+        """With a prior, cells shrink towards their expected values; without one, and totals always, towards zero if small."""
         away = sample.counts - sample.expected if has_prior else sample.counts
         summed, final = [], []
         for query in wanted:
@@ -147,7 +147,7 @@ class RegionErrors:
         return cls(summed, final)
 
     def __call__(self, variances: Numbers) -> Any:
-        """Errors (..., wanted) from variances of least squares (..., wanted), of which the cells' are the last."""
+        """Errors (..., wanted) from variances of least squares (..., wanted), the last of which are those of cells."""
         found, cell = [], variances[..., -1] + TINY
         for place, (summed, final) in enumerate(zip(self.summed, self.final, strict=True)):
             least = variances[..., place] + TINY
@@ -172,7 +172,7 @@ class LeafErrors:
 
     @classmethod
     def of(cls, sample: Departures, measured: Sequence[Query], wanted: Sequence[Query]) -> LeafErrors:
-        """Cells are drawn to what is expected of them, sums are those of the cells."""
+        """Cells are shrunk towards their expected values; sums are those of the cells."""
         away = sample.counts - sample.expected
         curves = [
             [_curve(lambda v, m=m, q=q: _leaf_error(sample, m, q, v)) for q in wanted] for m in measured
@@ -208,7 +208,7 @@ def _leaf_error(sample: Departures, measured: Query, wanted: Query, variance: fl
 
 
 def _shrunk(away: Floats, variance: float) -> Floats:
-    """Mean square errors of counts that depart so far from what is expected of them."""
+    """Mean square errors of counts with these departures from their expected values."""
     square = away**2
     return np.asarray(square * variance / (square + variance))
 
@@ -221,7 +221,7 @@ def _rows(query: Query, cells: Floats) -> Floats:
 
 
 def _refines(fine: Query, coarse: Query) -> bool:
-    """Whether every row of one query lies in a row of the other."""
+    """Whether every row of one query lies within a row of the other."""
     return len(np.unique(fine.row_of * coarse.n_rows + coarse.row_of)) == fine.n_rows
 
 
@@ -244,7 +244,7 @@ Numbers = NDArray[np.inexact[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScalarTree:
-    """What variances depend on beside the noise.
+    """What variances depend on in addition to the noise.
 
     Parameters
     ----------
@@ -395,5 +395,5 @@ def _places(shape: Sequence[int]) -> tuple[Ints, ...]:
 
 
 def _poisson(mean: Floats, uniform: Floats) -> Floats:
-    """The count of this mean that stands at this quantile."""
+    """The count at this quantile of a distribution with this mean."""
     return np.where(mean > 0.0, np.maximum(np.ceil(pdtrik(uniform, np.maximum(mean, 1e-12))), 0.0), 0.0)

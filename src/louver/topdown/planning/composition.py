@@ -1,4 +1,4 @@
-"""Invariants of several specs together: is anybody still protected by what one of them measured?
+"""Invariants of several specs together: is anyone still protected in what one of them measured?
 
 Each spec alone leaves neighbours. Published one after the other, their invariants hold together: counts of race a by block today
 and of the other races tomorrow are the whole table. A ledger keeps the invariants of every spec as records, and a new
@@ -32,7 +32,7 @@ Labels = NDArray[np.int64]
 
 
 class Protection(Enum):
-    """What several invariants leave of every spec's protection."""
+    """How much protection several invariants together leave each spec."""
 
     PROTECTED = "each spec still has neighbours"
     EXPOSED = "some spec has no neighbours left"
@@ -40,7 +40,7 @@ class Protection(Enum):
 
 
 def space_of(design: Design) -> dict[str, Any]:
-    """What the cells and leaves of a spec are, for comparison with those of another: plain JSON."""
+    """Description of a spec's cells and leaves, for comparison with another spec's, as plain JSON."""
     names = {attribute.name for attribute in design.attributes}
     zeros = [zero for zero in design.spec.schema.structural_zeros if set(zero) <= names]
     return {
@@ -105,9 +105,9 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
 
 
 def check_extension(design: Design, class_of: Labels, published: Sequence[Record]) -> None:
-    """Refuse an extension that leaves nobody protected given the invariants published before; it adds none itself.
+    """Refuse an extension that leaves no one protected given the invariants published before; it adds none itself.
 
-    Cells of one class of the first release that agree in every attribute which invariants speak of are alike to all invariants: where
+    Cells of one class of the first release that agree in every attribute that invariants refer to are the same to all invariants: where
     there are two, a changed record is protected.
 
     Raises
@@ -120,7 +120,7 @@ def check_extension(design: Design, class_of: Labels, published: Sequence[Record
         seen = {name for one in published for name in one.get("attributes", ())}
         if _has_unseen_change(design, class_of, seen):
             return
-    else:  # who is counted at all depends on what invariants speak of, and on nothing else
+    else:  # who is counted at all depends only on what the invariants refer to
         space |= {"attributes": {}, "zeros": []}
     verdict = judge(published, space, design.spine.leaves, relation)
     if verdict is Protection.EXPOSED:
@@ -159,7 +159,7 @@ def judge(
     Parameters
     ----------
     invariants : sequence of record
-        Of all specs, as `invariant_records` writes them. Those of other verbs decide nothing.
+        Of all specs, as `invariant_records` writes them. Those of other verbs have no effect.
     space : record
         That of the newest spec, which may have no invariants.
     leaves : sequence of str
@@ -179,7 +179,7 @@ def judge(
     same = (
         "leaves",
         "where",
-    )  # what is said about one part of the records says nothing certain about another
+    )  # statements about one part of the records say nothing certain about another
     if joint is None or any(one.get(key) != space.get(key) for one in invariants for key in same):
         return Protection.UNDECIDED
     sets = [joint.holds(one["codes"]) for one in invariants]
@@ -208,7 +208,7 @@ def _can_change(signature: Labels, place: Labels) -> bool:
 def _can_move(
     signature: Labels, sets: Sequence[Cells], invariants: Sequence[Record], leaves: Sequence[str]
 ) -> bool:
-    """Whether a record of some cell can move to another leaf and stay in all regions that its invariants look at."""
+    """Whether a record of some cell can move to another leaf and stay in all regions that its invariants count."""
     known: dict[frozenset[tuple[str, int]], bool] = {}
     for cell in np.unique(signature, return_index=True)[1]:
         looked_at = frozenset(
@@ -261,7 +261,7 @@ class _Joint:
         return possible
 
     def places(self, names: Sequence[str]) -> Labels:
-        """What can be seen of every cell in some of the attributes."""
+        """What is visible of every cell through some of the attributes."""
         place = np.zeros(self.n_cells, dtype=np.int64)
         for name in names:
             place = place * self.sizes[name] + self._axis(name)

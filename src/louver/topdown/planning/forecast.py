@@ -1,6 +1,6 @@
-"""What a plan's errors will be, before anything is spent: in closed form for large counts, by simulation for small ones.
+"""Forecast a plan's errors before anything is spent: in closed form for large counts, by simulation for small ones.
 
-`plan_for` sets several plans for one spec beside each other. The records are not opened.
+`plan_for` compares several plans for one spec side by side. The records are not opened.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean absolute error over the standard error, where many draws add up."""
 
 SIMULATED_LEAVES = 3000
-"""About how many leaves each simulation estimates, whole families; of the levels above all regions."""
+"""About how many leaves each simulation estimates, whole families; at higher levels, all regions."""
 
 LARGE = 4.0
 """Standard errors of a count beyond which zero does not matter."""
@@ -101,13 +101,13 @@ class PlanForecast(Shown):
     lines : tuple of ForecastLine
     plans : mapping of str to QueryPlan
     stand_in : str
-        What simulations were made on, in words.
+        Description of the data that simulations were run on.
     simulations : int
         Simulated releases behind each mean.
     notes : tuple of str
         Sentences about targets and strategies.
     headline : str
-        The plan that the sentences about totals describe: the one that is written where one is, otherwise the spec's.
+        The plan that the sentences about totals describe: the plan that is written if there is one, otherwise the spec's.
     """
 
     lines: tuple[ForecastLine, ...]
@@ -209,7 +209,7 @@ def forecast(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> PlanForecast:
-    """Forecast every plan, on the same stand-in and with the same seeds; at least once where there is no closed form."""
+    """Forecast every plan, on the same stand-in and with the same seeds; simulating at least once where there is no closed form."""
     lines: list[ForecastLine] = []
     if any(closed_form(plan, wanted_queries(plan.design)) is None for plan in plans.values()):
         simulations = max(simulations, 1)
@@ -319,7 +319,7 @@ SPEC, DEFAULT, CHOSEN, EQUAL = "spec", "default", "chosen", "equal"
 
 
 def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | None = None) -> PlanForecast:
-    """Forecast the spec's plan, the one chosen for the workload, and that of equal shares."""
+    """Forecast the spec's plan, the one chosen for the workload, and the equal-shares plan."""
     attend = (run or Run()).attend
     target = None if options.write is None else _new_file(design, Path(options.write))
     leaves, told = _stand_in(design, options, run)
@@ -393,7 +393,7 @@ def _live(design: Design, leaves: SparseLevel) -> Floats:
 
 
 def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
-    """What is asked of the release, in numbers."""
+    """The requirements on the release, in numbers."""
     wanted, aim = wanted_queries(design), Aim.named(options.workload, design)
     if options.weight:
         weights = np.zeros_like(aim.weights)
@@ -465,7 +465,7 @@ def _each(design: Design, targets: Mapping[str, float]) -> list[tuple[tuple[str,
 
 
 def _new_file(design: Design, path: Path) -> Path:
-    """Where a spec can be written; refused where something is there, or where its file names would mean others."""
+    """Where a spec can be written; refused if the file exists or its relative file names would no longer apply."""
     spec = design.spec.path
     if not spec.is_file():
         raise InputError("option --write needs a spec that is a file.", option="--write")

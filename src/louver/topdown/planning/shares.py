@@ -1,8 +1,8 @@
-"""Shares of the budget, chosen for what will be asked of the release, as exact fractions.
+"""Shares of the budget, chosen for the questions the release must answer, as exact fractions.
 
 What is minimised are errors of one row, over levels and queries, relative to what the paper's algorithm with equal shares would have:
 errors that the spec's estimator will have, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions,
-cells and queries decide it, and no data.
+cells and queries determine it, not the data.
 
 Notes
 -----
@@ -54,24 +54,27 @@ __all__ = [
 ]
 
 PARTS = 200
-"""Shares are whole numbers of these parts; every level has one at least for its cells."""
+"""Shares are whole numbers of these parts; every level has at least one for its cells."""
 
 DEFAULT_PEOPLE = 50
-"""People of a leaf, where nothing is said."""
+"""Number of people in a leaf, unless stated."""
 
 LOWEST = 3
-"""Levels that the workload "below" looks at."""
+"""Number of levels that the workload "below" covers."""
 
 ROUNDS, TINY = 60, 1e-30  # steps from each start; imaginary step, whose result is an exact derivative
-FAINT = 5  # times less than with equal levels is too little for a level that is fitted alone
-STEEP = 30.0  # how sharply a target is kept
-TOTALS = 8.0  # weight of a total over that of another query, in the workload "even": all tables have it
-MANY = 3_000.0  # regions from which on a level counts in full
-FINEST = 32  # cells up to which errors of `bayes` are forecast: beyond, empty cells, which are most, leave more noise in sums than the ideal
+FAINT = (
+    5  # a level fitted alone gets too little if its share is this many times smaller than with equal levels
+)
+STEEP = 30.0  # how sharply a target is enforced
+TOTALS = 8.0  # weight of a total relative to another query in the workload "even": all tables have a total
+MANY = 3_000.0  # number of regions from which a level has full weight
+FINEST = 32  # most cells for which errors of `bayes` are forecast: beyond, the many empty cells leave more noise in sums than the ideal
+LEAVES = 1.1  # extra weight of the leaves
 CAP, ROOT_CAP = (
-    0.9,
+    0.885,
     2.0,
-)  # errors over those of the paper's algorithm, from which on they count more: of all levels, and of the root
+)  # ratio to the errors of the paper's algorithm above which errors count more: for all levels, and for the root
 Objective = Callable[[Numbers], Any]
 
 
@@ -82,13 +85,13 @@ class Aim:
     Parameters
     ----------
     weights : ndarray of float64, shape (levels, wanted)
-        How much the error of each query matters, the total among them (`wanted_queries`).
+        How much the error of each query matters, including the total (`wanted_queries`).
     targets : mapping of (level, wanted) to float
-        Standard errors that are to be reached.
+        Target standard errors.
     power : float
-        Of the relative error: the larger, the less anything is left behind.
+        Exponent of the relative error: the larger it is, the fewer queries are neglected.
     levels : ndarray of float64, shape (levels,), optional
-        Weights of the levels, where their errors are multiplied in place of being added up, and no level shall be worse than with
+        Weights of the levels, if their errors are multiplied instead of added up, and no level should be worse than with
         the paper's algorithm.
     """
 
@@ -99,7 +102,7 @@ class Aim:
 
     @classmethod
     def named(cls, name: str, design: Design) -> Aim:
-        """ "even": all levels and queries count, and none shall be left behind; "below": the lowest three levels alone."""
+        """ "even": all levels and queries count, and none is neglected; "below": only the lowest three levels."""
         weights = np.ones((design.spine.n_levels, len(wanted_queries(design))))
         if name == "below":
             weights[: max(len(weights) - LOWEST, 0)] = 0.0
@@ -107,13 +110,14 @@ class Aim:
         if not has_bayes_errors(design):
             return cls(weights=weights, power=4.0)
         weights[:, [query.n_rows == 1 for query in wanted_queries(design)]] = TOTALS
-        levels = np.log1p(np.array(design.spine.sizes, np.float64)) / np.log1p(MANY)
-        return cls(weights=weights, power=4.0, levels=np.minimum(levels, 1.0))
+        levels = np.minimum(np.log1p(np.array(design.spine.sizes, np.float64)) / np.log1p(MANY), 1.0)
+        levels[-1] *= LEAVES
+        return cls(weights=weights, power=4.0, levels=levels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Choice:
-    """Shares, and what they are worth by the closed form.
+    """Shares, and their quality according to the closed form.
 
     Parameters
     ----------
@@ -121,7 +125,7 @@ class Choice:
     objective : float
         What was minimised.
     budget_factor : float
-        Times the budget that the targets need by the closed form; zero without targets.
+        Multiple of the budget that the targets need according to the closed form; zero without targets.
     """
 
     shares: SharesOptions
@@ -138,7 +142,7 @@ def choose_shares(
     departures: Sequence[Departures] | None = None,
     people: float | None = None,
 ) -> Choice:
-    """Shares that serve an aim best.
+    """The shares that best serve an aim.
 
     Parameters
     ----------
@@ -190,7 +194,7 @@ def with_shares(design: Design, shares: SharesOptions) -> Design:
 
 
 def equal_shares(design: Design, is_measured: Bools) -> SharesOptions:
-    """Every level the same, and every query of a level."""
+    """Equal shares for all levels, and for all queries of a level."""
     n = design.spine.n_levels
     at = {
         name: {query: str(Fraction(1, len(own))) for query in own}
@@ -206,7 +210,7 @@ def equal_parts(is_measured: Bools) -> Floats:
 
 
 def usual_parts(design: Design, is_measured: Bools) -> Floats:
-    """Parts of a plan as people write it: levels alike, queries 1 : 2 : 3 ... from few rows to many."""
+    """Shares of a plan as people would write it: equal levels, queries 1 : 2 : 3 ... from fewest rows to most."""
     rank = (
         np.argsort(np.argsort([query.n_rows for query in design.queries], kind="stable"), kind="stable") + 1.0
     )
@@ -223,7 +227,7 @@ def guessed_live(design: Design, people: float | None) -> Floats:
 
 
 def scalar_tree(design: Design, live: Floats) -> ScalarTree:
-    """The tree that stands for a design's."""
+    """The simplified tree that represents a design's tree."""
     subspaces = Subspaces(design.shape)
     sets, known = np.arange(subspaces.n_sets), []
     for exact in exact_marginals(design):
@@ -240,7 +244,7 @@ def scalar_tree(design: Design, live: Floats) -> ScalarTree:
 
 
 def exact_marginals(design: Design) -> list[list[Query]]:
-    """Marginals that invariants fix at each level: the total, where it is public there or below."""
+    """Marginals that invariants fix at each level: the total, if it is public at that level or below."""
     everyone = Query(name="", row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
     known = [s.level for s in design.statements if s.is_invariant and s.cells.all()]
     return [
@@ -249,7 +253,7 @@ def exact_marginals(design: Design) -> list[list[Query]]:
 
 
 def total_query(design: Design) -> Query:
-    """The query of everybody; where the spec has none, one that is told beside its queries."""
+    """The query that counts everybody; if the spec has none, one that is reported alongside its queries."""
     found = next((query for query in design.queries if query.n_rows == 1), None)
     name = "total" if all(query.name != "total" for query in design.queries) else "everybody"
     return found or Query(name=name, row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
@@ -271,7 +275,7 @@ def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
 
 
 def plain_words(design: Design) -> tuple[str, ...]:
-    """What to say of `plain` with shares that leave a level to what is measured above and below it, which `plain` does not use."""
+    """Warning for `plain` if a level's share relies on measurements above and below it, which `plain` does not use."""
     estimator = ESTIMATORS[design.options.estimator]
     if estimator.uses_tree:
         return ()
@@ -286,7 +290,7 @@ def plain_words(design: Design) -> tuple[str, ...]:
 
 
 def has_bayes_errors(design: Design) -> bool:
-    """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for fine tables, for whose sums they are too small."""
+    """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for fine tables, whose sums they underestimate."""
     return ESTIMATORS[design.options.estimator].learns_prior and design.n_cells <= FINEST
 
 
@@ -301,14 +305,14 @@ class _Squares:
 def _squares(
     design: Design, tree: ScalarTree, departures: Sequence[Departures] | None, people: float | None
 ) -> _Squares:
-    """What the estimator of a design does with its measurements."""
+    """The errors that a design's estimator makes from its measurements."""
     if not has_bayes_errors(design):
         return _Squares(tree.variances, lambda precision: tree.variances(precision, is_plain=True))
     if departures is None:
         departures = made_up_departures(design, people or DEFAULT_PEOPLE * design.spine.sizes[-1])
     sizes, wanted = design.spine.sizes, wanted_queries(design)
     has_prior = [ESTIMATORS[design.options.estimator].has_prior(sizes, level) for level in range(len(sizes))]
-    is_free = all(s.is_invariant for s in design.statements) and not exact_marginals(design)[-1]
+    is_free = not any(s.is_invariant and s.level == len(sizes) - 1 for s in design.statements)
     errors = BayesErrors.of(
         replace(tree, live=np.ones_like(tree.live)),
         departures,
@@ -323,7 +327,7 @@ def _squares(
 def _objective(
     tree: ScalarTree, precision: Callable[[Numbers], Numbers], squares: Objective, usual: Numbers, aim: Aim
 ) -> Objective:
-    """Weighted errors over the usual ones, and what an aim forbids."""
+    """Weighted errors relative to the usual ones, plus penalties for what an aim forbids."""
     counted = usual.real > 0.0
     scale, weights = np.where(counted, usual, 1.0), aim.weights * counted
     wanted = np.zeros_like(aim.weights)
@@ -353,7 +357,7 @@ def _objective(
 
 
 def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats:
-    """Best parts (levels, queries) on logarithms: from many starts together, then from the best plan's neighbours, then to the end."""
+    """Best parts (levels, queries) on logarithms: from many starts together, then from the best plan's neighbours, then to convergence."""
     floor = np.zeros(is_measured.shape)
     floor[:, -1] = 1.0 / PARTS
     slots = np.flatnonzero(is_measured)
@@ -386,7 +390,7 @@ def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats
 
 
 def _descend_together(slope_of: Callable[[Floats], Floats], logs: Floats) -> Floats:
-    """Points (starts, slots) downhill, all at a time; steps grow while the sign of a slope stays (resilient propagation)."""
+    """Move all points (starts, slots) downhill at once; steps grow while a slope keeps its sign (resilient propagation)."""
     step, before = np.full(logs.shape, 0.3), np.zeros(logs.shape)
     for _ in range(ROUNDS):
         slope = slope_of(logs)
@@ -398,7 +402,7 @@ def _descend_together(slope_of: Callable[[Floats], Floats], logs: Floats) -> Flo
 
 
 def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
-    """Everything alike; cells alone; each other query beside the cells."""
+    """All equal; cells alone; cells with each other query in turn."""
     cells = np.zeros(is_measured.shape)
     cells[:, -1] = 1.0
     starts = [equal, cells]
@@ -424,7 +428,7 @@ def _neighbours(parts: Floats, is_measured: Bools) -> list[Floats]:
 
 
 def _rounded(parts: Floats, is_measured: Bools) -> Floats:
-    """Whole numbers of parts that sum to one, by largest remainders; less than half a part is none, but for the cells."""
+    """Whole numbers of parts that sum to one, by largest remainders; less than half a part becomes zero, except for the cells."""
     flat = parts.ravel() * PARTS
     is_cells = np.zeros(parts.shape, dtype=np.bool_)
     is_cells[:, -1] = True
@@ -470,6 +474,6 @@ def _names(design: Design, is_measured: Bools) -> list[list[str]]:
 
 
 def _budget_factor(design: Design, found: Numbers, aim: Aim) -> float:
-    """Times the budget that targets need: noise falls with epsilon, its square with rho."""
+    """Multiple of the budget that targets need: noise falls with epsilon, its square with rho."""
     missed = max((float(found[place].real) / target**2 for place, target in aim.targets.items()), default=0.0)
     return missed if design.budget.measure is Measure.RHO else float(np.sqrt(missed))

@@ -1,17 +1,17 @@
 """A table to try a plan on: public, never the records. An earlier census, an earlier release, or one drawn from the domain.
 
-A stand-in may have other regions than the spec: every region of the spec then takes the place of one of the stand-in's and its
-children places of that one's children, so that regions keep their likeness to their parents. Where a region of the spec has more
-or fewer leaves than the one it stands for, their counts are scaled, so that regions above the leaves keep their sizes.
+A stand-in may have other regions than the spec: every region of the spec is then matched to one of the stand-in's and its
+children to that one's children, so that regions stay similar to their parents. Where a region of the spec has more
+or fewer leaves than the one it is matched to, their counts are scaled, so that regions above the leaves keep their sizes.
 
-A stand-in is fitted to what is known of the composition: people of other labels, living together as the stand-in's people do.
+A stand-in is fitted to the known composition: people get other labels but live together as the stand-in's people do.
 
 Notes
 -----
 **Implements**: iterative proportional fitting (Deming and Stephan 1940) of leaves by cells. Among all tables with the wanted sizes
 of leaves and counts of cells it has the least relative entropy to the stand-in, and it keeps the stand-in's odds ratios: how far groups
 live apart does not change when their numbers do. A single step towards the counts does not reach them, since leaves keep their
-sizes: its tables are more mixed than those asked for, and so are forecasts of their errors too high.
+sizes: its tables are more mixed than those wanted, so forecasts of their errors are too high.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 EMPTY, SPREAD, MOST_KINDS = 0.3, 1.0, 32
-"""Of drawn leaves: share without people, standard deviation of the logarithm of the others' sizes, as US census blocks have them;
-and draws of a cell."""
+"""For drawn leaves: share without people and standard deviation of the log size of the others, as in US census blocks;
+and the number of draws for the cells."""
 
 
 def read_stand_in(
@@ -69,13 +69,13 @@ def read_stand_in(
     design : Design
     given : path or dataframe
     people : int, optional
-        How many there shall be in all; by default what the regions above the leaves bring along.
+        Total number of people; by default the number that the regions above the leaves already have.
     composition : ndarray of int64, shape (regions, cells), optional
-        Counts of the regions of one level as they were once: leaves are bent so that regions are mixed like that.
+        Earlier counts of the regions of one level: leaves are adjusted so that regions have that mix.
     seed : int
         Which regions stand for which.
     run : Run, optional
-        Asked whether to go on while the stand-in is compared with the records.
+        Checked for cancellation while the stand-in is compared with the records.
     """
     refuse_records(design, given, "--stand-in", run)
     design = _as_counted(design, given)
@@ -143,7 +143,7 @@ def _as_counted(design: Design, given: Any) -> Design:
 
 
 def _own_tree(design: Design, given: Any) -> RegionTree:
-    """The regions of a stand-in: the spec's where it has no others, otherwise those that occur in it."""
+    """The regions of a stand-in: the spec's if the stand-in has no others, otherwise those that occur in it."""
     geography = design.options.geography
     if geography is None:
         return design.spine
@@ -163,9 +163,9 @@ def _own_tree(design: Design, given: Any) -> RegionTree:
 
 
 def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[Ints, Floats]:
-    """For every leaf of the spec a leaf of the stand-in, child by child; and what its counts are multiplied by.
+    """For every leaf of the spec a leaf of the stand-in, child by child; and the factor for its counts.
 
-    Among the children of a region, those with many leaves stand for those with many.
+    Among the children of a region, those with many leaves are matched to those with many.
     """
     chosen, factor = np.zeros(1, dtype=np.int64), np.ones(1)
     for level in range(spine.n_levels - 1):
@@ -173,7 +173,7 @@ def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[I
         own, theirs = _leaves_under(spine, level + 1), _leaves_under(tree, level + 1)
         for first, n, place in zip(spine.starts[level], number.tolist(), chosen.tolist(), strict=False):
             children = range(*tree.children(level, place))
-            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few to stand for so many
+            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few to represent so many
                 children = range(tree.sizes[level + 1])
             rounds, rest = divmod(n, len(children))
             found = np.array([*children] * rounds + draw.sample(children, rest))
@@ -196,7 +196,7 @@ def _leaves_under(tree: RegionTree, level: int) -> Ints:
 
 
 def _regions(spine: RegionTree, n_regions: int) -> Ints:
-    """For every leaf its region of the level that has so many; where two levels have, they are the same regions."""
+    """For every leaf, its region at the level with this many regions; if two levels have as many, their regions coincide."""
     return np.repeat(np.arange(n_regions), _leaves_under(spine, spine.sizes.index(n_regions)))
 
 
@@ -219,7 +219,7 @@ def _counted(statement: Statement, leaves: SparseLevel) -> Ints:
 
 
 def _within(design: Design, statement: Statement, leaves: SparseLevel) -> SparseLevel:
-    """People beyond an upper bound leave; those a lower one lacks come into the cell of the set that has most."""
+    """People beyond an upper bound leave; those missing for a lower bound are added to the most populated cell of the set."""
     found = _counted(statement, leaves)
     leaf = leaf_of(leaves)
     share = np.minimum(1.0, statement.upper / np.maximum(found, 1))[leaf]
@@ -240,10 +240,10 @@ def _within(design: Design, statement: Statement, leaves: SparseLevel) -> Sparse
 
 MOST_STEPS = 300
 CLOSE = 1e-4
-"""Relative change of a cell's counts at which fitting ends."""
+"""Relative change of a cell's counts below which fitting stops."""
 
 NOBODY = 1e-9
-"""People wanted in a cell that has none, so that leaves with no other cell keep their people."""
+"""Target number of people in an empty cell, so that leaves with no other cell keep their people."""
 
 
 def leaf_of(leaves: SparseLevel) -> Ints:
@@ -252,7 +252,7 @@ def leaf_of(leaves: SparseLevel) -> Ints:
 
 
 def gathered(leaf: Ints, cell: Ints, count: Ints, n_regions: int) -> SparseLevel:
-    """Histograms from triples in any order, each cell of a leaf once."""
+    """Histograms from triples in any order, with each cell of a leaf merged into one entry."""
     order = np.lexsort((cell, leaf))
     start = np.searchsorted(leaf[order], np.arange(n_regions + 1)).astype(np.int64)
     return SparseLevel(start=start, cell=cell[order], count=count[order])
@@ -283,7 +283,7 @@ def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) ->
     region : ndarray of int64, shape (leaves,)
         Which region a leaf lies in.
     composition : ndarray of int64, shape (regions, cells)
-        Scaled to the people of each region; one without counts takes the mix of the whole.
+        Scaled to the people of each region; a region without counts takes the mix of the whole.
     """
     leaf, asked = leaf_of(leaves), np.maximum(composition, NOBODY)
     asked = np.where(composition.sum(axis=1, keepdims=True) > 0, asked, asked.sum(axis=0))
@@ -310,6 +310,6 @@ def rounded(leaves: SparseLevel, wanted: Floats, draw: random.Random) -> SparseL
 
 
 def without_zeros(leaves: SparseLevel) -> SparseLevel:
-    """The same without cells that nobody has."""
+    """The same without empty cells."""
     some = leaves.count > 0
     return gathered(leaf_of(leaves)[some], leaves.cell[some], leaves.count[some], leaves.n_regions)

@@ -1,1 +1,1 @@
-"""Measurements in the layout of the Census Bureau's noisy measurement files: written from ours, and read with every check."""
+"""Measurements in the layout of the Census Bureau's noisy measurement files: written from ours, and read with full validation."""

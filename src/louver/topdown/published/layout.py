@@ -2,7 +2,7 @@
 
 A folder `LEVEL.parquet` for each level holds `DPQuery` (noisy answers) and `Constraint` (exact values and bounds), one row for each
 region and query. A column for each axis says how the query divides it: `*` (summed), `detailed` or the axis itself (every label), or
-the name of a binning. No file of the Bureau was opened to write this: it is what public programs that write or read them agree on.
+the name of a binning. This was written without opening any Bureau file: it reflects what public programs for them agree on.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["ANSWERS", "COLUMNS", "CONSTRAINTS", "EVERY", "FORMAT", "PRODUCTS", "
 ANSWERS, CONSTRAINTS = "DPQuery", "Constraint"
 SUMMED, EVERY = "*", "detailed"
 COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance", "sign", "plb")
-"""Columns that are not axes; `sign` is needed for constraints only, `plb` is not looked at."""
+"""Columns that are not axes; `sign` is needed for constraints only, `plb` is ignored."""
 FORMAT = "louver nmf 1"
-"""What the files that louver writes call themselves; they list their axes, which the Bureau's do not."""
+"""Format name in files written by louver; they list their axes, unlike the Bureau's."""
 
 Groups = tuple[tuple[int, ...], ...]
-"""For each row of a binning the labels that it counts, by number; some labels may be in none."""
+"""For each row of a binning, the numbers of the labels that it counts; some labels may be in no row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """An attribute as the files divide it."""
+    """An attribute as categorised in the files."""
 
     name: str
     labels: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Reading a folder in the layout of noisy measurement files, with every check that the files allow.
 
-Widths of codes, shapes and variances are read from the files. What does not fit is refused in one sentence that names the file and the
+Widths of codes, shapes and variances are read from the files. Any mismatch is refused in one sentence that names the file and the
 row; nothing is guessed. Regions without noisy answers are known from their constraints.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -25,12 +25,20 @@ from louver.release.manifest import FileEntry, file_entry
 from louver.run import Run
 from louver.topdown.published.layout import ANSWERS, COLUMNS, CONSTRAINTS, FORMAT, PRODUCTS, Axis
 
-__all__ = ["Published", "PublishedLevel", "PublishedRows", "read_published"]
+__all__ = [
+    "Published",
+    "PublishedLevel",
+    "PublishedPart",
+    "PublishedRows",
+    "places_of",
+    "read_answers",
+    "read_published",
+]
 
 ENDINGS = {ANSWERS: "_dpq", CONSTRAINTS: "_con"}
 SIGNS = ("=", ">=", "<=")
 LARGEST = 1 << 53
-"""Values are smaller than this, so that no sum of them is wrong."""
+"""Values must be smaller than this, so that every sum of them is exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,8 +89,19 @@ class Published:
     files: dict[str, FileEntry]
 
 
-def read_published(root: Path, run: Run | None = None) -> Published:
+def read_published(
+    root: Path, run: Run | None = None, *, states: Sequence[str] = (), keeps_values: bool = True
+) -> Published:
     """Read all levels of a folder.
+
+    Parameters
+    ----------
+    root : Path
+    run : Run, optional
+    states : sequence of str
+        FIPS codes of the states whose partitions are read; all by default. The level above states is then left out.
+    keeps_values : bool
+        Whether noisy answers are kept; `read_answers` reads them again, some rows at a time.
 
     Raises
     ------
@@ -91,28 +110,48 @@ def read_published(root: Path, run: Run | None = None) -> Published:
 
     Notes
     -----
-    **Cost**: memory for all values of the folder; give one state at a time.
+    **Cost**: a row group at a time; memory for all values that are kept, and for the codes of all regions.
     """
     run = run or Run()
     reading = _Reading(root)
     levels = []
     for folder in _level_folders(root):
-        parts: dict[tuple[str, str], list[_Part]] = {}
+        parts: dict[tuple[str, str], list[PublishedPart]] = {}
         for kind in (ANSWERS, CONSTRAINTS):
-            for path in sorted((folder / kind).rglob("*.parquet")):
-                if path.is_file():
-                    run.check()
-                    for part in reading.parts(path, kind):
-                        parts.setdefault((kind, part.name), []).append(part)
+            for path in _files(folder, kind, states):
+                for part in reading.parts(path, kind, run):
+                    kept = part if keeps_values or kind == CONSTRAINTS else part.without_values()
+                    parts.setdefault((kind, part.name), []).append(kept)
+                reading.files[path.relative_to(root).as_posix()] = file_entry(path)
         if parts:
             levels.append(_level(folder.name.removesuffix(".parquet"), parts))
     if not levels:
         raise InputError(f"{root.name} has no rows at any level; fetch the files again.", file=root.name)
+    if states:
+        levels = [level for level in levels if level.width]
     levels.sort(key=lambda level: level.width)
     _check_tree(levels)
     _check_queries(levels)
     _check_constraints(levels)
     return Published(axes=reading.axes, levels=tuple(levels), files=reading.files)
+
+
+def read_answers(
+    root: Path, level: str, run: Run | None = None, *, states: Sequence[str] = ()
+) -> Iterator[PublishedPart]:
+    """The noisy answers of one level again, a row group at a time."""
+    reading = _Reading(root)
+    for path in _files(root / f"{level}.parquet", ANSWERS, states):
+        yield from reading.parts(path, ANSWERS, run or Run())
+
+
+def _files(folder: Path, kind: str, states: Sequence[str]) -> Iterator[Path]:
+    """The files of a level, limited to these states if any are named."""
+    for path in sorted((folder / kind).rglob("*.parquet")):
+        partitions = [one.removeprefix("State=") for one in path.parts if one.startswith("State=")]
+        is_wanted = not states or any(partition[-2:] in states for partition in partitions)
+        if path.is_file() and is_wanted:
+            yield path
 
 
 def _level_folders(root: Path) -> list[Path]:
@@ -126,17 +165,21 @@ def _level_folders(root: Path) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Part:
-    """Rows of one query in one file."""
+class PublishedPart:
+    """Rows of one query in one row group of a file."""
 
     file: str
     name: str
     entries: tuple[str, ...]
     shape: tuple[int, ...]
     sign: str
-    codes: list[str]
+    codes: pa.Array
     values: Ints
     variances: Floats
+
+    def without_values(self) -> PublishedPart:
+        """The same with no values."""
+        return replace(self, values=self.values[:, :0].copy())
 
 
 def _wrong(file: str, what: str, row: int | None = None, column: str | None = None) -> InputError:
@@ -152,30 +195,47 @@ class _Reading:
     axes: tuple[Axis, ...] = ()
     files: dict[str, FileEntry] = field(default_factory=dict)
 
-    def parts(self, path: Path, kind: str) -> Iterator[_Part]:
-        """The rows of a file, query by query."""
+    def parts(self, path: Path, kind: str, run: Run) -> Iterator[PublishedPart]:
+        """The rows of a file, a row group at a time and query by query."""
         file = path.relative_to(self.root).as_posix()
-        try:
-            with pq.ParquetFile(path) as source:
-                table = source.read()
-        except (OSError, pa.ArrowException, ValueError):
-            raise _wrong(file, "it cannot be read as Parquet") from None
-        self.files[file] = file_entry(path)
-        table = _typed(table, file, kind)
+        n_read = 0
+        for table in _row_groups(path, file):
+            run.check()
+            yield from self._parts(_typed(table, file, kind, n_read), path, file, kind, n_read)
+            n_read += len(table)
+
+    def _parts(
+        self, table: pa.Table, path: Path, file: str, kind: str, n_before: int
+    ) -> Iterator[PublishedPart]:
+        """The rows of a row group, query by query."""
         axes = _axes_of(table, file)
         if self.axes and axes != self.axes:
             raise _wrong(file, "its axes are not those of the other files")
         self.axes = axes
-        _check_codes(table, path.relative_to(self.root), file)
-        rows = np.arange(1, len(table) + 1)
+        _check_codes(table, path.relative_to(self.root), file, n_before)
+        rows = np.arange(n_before + 1, n_before + len(table) + 1)
         for name in table["query_name"].unique().to_pylist():
             is_own = pc.equal(table["query_name"], name)
             own = rows[np.asarray(is_own.to_numpy(), dtype=np.bool_)]
             yield _part(table.filter(is_own), own, name, axes, file, kind)
 
 
-def _typed(table: pa.Table, file: str, kind: str) -> pa.Table:
-    """The table with the types that louver works on; every value must be there."""
+def _row_groups(path: Path, file: str) -> Iterator[pa.Table]:
+    """The row groups of a file, which is read as a whole where it has none."""
+    try:
+        with pq.ParquetFile(path) as source:
+            for group in range(source.num_row_groups):
+                yield source.read_row_group(group)
+            if not source.num_row_groups:
+                yield source.read()
+        return
+    except (OSError, pa.ArrowException, ValueError):
+        pass
+    raise _wrong(file, "it cannot be read as Parquet")
+
+
+def _typed(table: pa.Table, file: str, kind: str, n_before: int) -> pa.Table:
+    """The table with the types that louver works on; no value may be missing."""
     needed = ["geocode", "query_name", "query_shape", "value", "variance"]
     needed += ["sign"] if kind == CONSTRAINTS else []
     if len(set(table.column_names)) < len(table.column_names):
@@ -201,7 +261,7 @@ def _typed(table: pa.Table, file: str, kind: str) -> pa.Table:
             raise _wrong(file, f'column "{name}" has a number that is too large', column=name) from None
         holes = columns[name].is_null()
         if columns[name].null_count:
-            row = pc.index(holes, True).as_py() + 1
+            row = n_before + pc.index(holes, True).as_py() + 1
             raise _wrong(file, f'column "{name}" has no value', row, name)
         if pa.types.is_list(target) and columns[name].flatten().null_count:
             raise _wrong(file, f'column "{name}" has a list with a gap', column=name)
@@ -233,7 +293,7 @@ def _axes_of(table: pa.Table, file: str) -> tuple[Axis, ...]:
 
 
 def _listed_axes(text: bytes, file: str) -> tuple[Axis, ...]:
-    """Axes that a file of ours lists."""
+    """Axes listed by a file that louver wrote."""
     try:
         told = json.loads(text)
         if told["format"] != FORMAT:
@@ -254,8 +314,8 @@ def _listed_axes(text: bytes, file: str) -> tuple[Axis, ...]:
     return tuple(axes)
 
 
-def _check_codes(table: pa.Table, path: Path, file: str) -> None:
-    """Codes of one width, of letters and digits, that begin as the folders of their partition say."""
+def _check_codes(table: pa.Table, path: Path, file: str, n_before: int) -> None:
+    """Codes of one width, of letters and digits, that begin as their partition folders require."""
     codes = table["geocode"]
     tests = [
         (
@@ -271,10 +331,13 @@ def _check_codes(table: pa.Table, path: Path, file: str) -> None:
             )
     for is_right, what in tests:
         if not (pc.all(is_right).as_py() is not False):
-            raise _wrong(file, what, pc.index(is_right, False).as_py() + 1, "geocode")
+            row = n_before + pc.index(is_right, False).as_py() + 1
+            raise _wrong(file, what, row, "geocode")
 
 
-def _part(table: pa.Table, rows: Ints, name: str, axes: Sequence[Axis], file: str, kind: str) -> _Part:
+def _part(
+    table: pa.Table, rows: Ints, name: str, axes: Sequence[Axis], file: str, kind: str
+) -> PublishedPart:
     """The rows of one query, checked against each other and against the axes."""
     if not name.endswith(ENDINGS[kind]) or len(name) == len(ENDINGS[kind]):
         raise _wrong(file, f"a query name does not end in {ENDINGS[kind]}", int(rows[0]), "query_name")
@@ -310,13 +373,13 @@ def _part(table: pa.Table, rows: Ints, name: str, axes: Sequence[Axis], file: st
         require(np.isin(signs, SIGNS), "the sign is none of =, >= and <=", "sign")
         require(signs == signs[0], "a constraint has another sign than on the rows before", "sign")
         sign = str(signs[0])
-    return _Part(
+    return PublishedPart(
         file=file,
         name=name.removesuffix(ENDINGS[kind]),
         entries=tuple(entries),
         shape=shape,
         sign=sign,
-        codes=table["geocode"].to_pylist(),
+        codes=table["geocode"].combine_chunks(),
         values=numbers,
         variances=variances,
     )
@@ -326,34 +389,33 @@ def _lengths(lists: pa.ListArray) -> Ints:
     return np.asarray(lists.value_lengths().to_numpy(), dtype=np.int64)
 
 
-def _level(name: str, parts: dict[tuple[str, str], list[_Part]]) -> PublishedLevel:
+def _level(name: str, parts: dict[tuple[str, str], list[PublishedPart]]) -> PublishedLevel:
     """A level from the rows of all its files."""
     everything = [part for own in parts.values() for part in own]
-    width = len(everything[0].codes[0])
+    width = len(everything[0].codes[0].as_py())
     for part in everything:
-        if any(len(code) != width for code in part.codes):
+        if pc.unique(pc.utf8_length(part.codes)).to_pylist() != [width]:
             raise _wrong(part.file, "geocodes of one level have several widths", column="geocode")
-    codes = sorted({code for part in everything for code in part.codes})
-    place = {code: region for region, code in enumerate(codes)}
+    codes = pc.unique(pa.chunked_array([part.codes for part in everything])).sort()
     joined: dict[str, list[PublishedRows]] = {ANSWERS: [], CONSTRAINTS: []}
     for (kind, _), own in parts.items():
-        joined[kind].append(_joined(own, place))
+        joined[kind].append(_joined(own, codes))
     return PublishedLevel(
         name=name,
         width=width,
-        codes=tuple(codes),
+        codes=tuple(codes.to_pylist()),
         answers=tuple(joined[ANSWERS]),
         constraints=tuple(joined[CONSTRAINTS]),
     )
 
 
-def _joined(parts: Sequence[_Part], place: dict[str, int]) -> PublishedRows:
+def _joined(parts: Sequence[PublishedPart], codes: pa.Array) -> PublishedRows:
     """The rows of one query from several files, in the order of regions."""
     first = parts[0]
     for part in parts:
         if (part.entries, part.sign) != (first.entries, first.sign):
             raise _wrong(part.file, "a query is divided in another way than in the files before")
-    region = np.array([place[code] for part in parts for code in part.codes], dtype=np.int64)
+    region = np.concatenate([places_of(part.codes, codes) for part in parts])
     order = np.argsort(region, kind="stable")
     if (np.diff(region[order]) == 0).any():
         raise _wrong(parts[-1].file, "a region answers a query twice", column="geocode")
@@ -366,6 +428,11 @@ def _joined(parts: Sequence[_Part], place: dict[str, int]) -> PublishedRows:
         values=np.concatenate([part.values for part in parts])[order],
         variances=np.concatenate([part.variances for part in parts])[order],
     )
+
+
+def places_of(codes: pa.Array, listed: pa.Array) -> Ints:
+    """Position of each code in a list that has them all."""
+    return np.asarray(pc.index_in(codes, value_set=listed).to_numpy(), dtype=np.int64)
 
 
 def _refused(level: PublishedLevel, what: str, **where: Any) -> InputError:
@@ -387,7 +454,7 @@ def _check_tree(levels: Sequence[PublishedLevel]) -> None:
 
 
 def _check_queries(levels: Sequence[PublishedLevel]) -> None:
-    """Whether one name means one query everywhere."""
+    """Whether each name means the same query everywhere."""
     for kind in ("answers", "constraints"):
         known: dict[str, tuple[tuple[str, ...], str]] = {}
         for level in levels:

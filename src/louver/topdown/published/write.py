@@ -1,4 +1,4 @@
-"""Our own measurements in the layout of noisy measurement files, for programs that read these, and for tests of ours."""
+"""Our own measurements in the layout of noisy measurement files, for programs that read these, and for our tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEVEL_NAME = re.compile(r"[A-Za-z0-9_-]+")  # levels name folders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedName:
-    """What the layout calls a query, and how it is divided: an entry and a number of rows for each axis."""
+    """The layout's name for a query, and how it is divided: an entry and a number of rows for each axis."""
 
     name: str
     entries: tuple[str, ...]
@@ -62,7 +62,7 @@ class _Axes:
     binnings: dict[str, dict[str, Groups]] = field(default_factory=dict)
 
     def bin(self, axis: str, wanted: str, groups: Groups) -> str:
-        """The name of a binning: the one wanted, unless something else has it."""
+        """The name of a binning: the one wanted, unless it is already taken."""
         own = self.binnings.setdefault(axis, {})
         while wanted in (axis, EVERY, SUMMED) or own.get(wanted, groups) != groups:
             wanted += "_"
@@ -81,7 +81,7 @@ class _Axes:
 
 
 def published_names(design: Design) -> dict[str, PublishedName]:
-    """What the layout calls each query of a design."""
+    """The layout's name for each query of a design."""
     return _named(design, _Axes(design))
 
 
@@ -131,7 +131,7 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
 
     Notes
     -----
-    **Privacy**: post-processing; noisy answers, invariants and public bounds are copied and nothing else.
+    **Privacy**: post-processing; only noisy answers, invariants and public bounds are copied.
     **Cost**: one batch in memory; a file for each level, kind and state.
     """
     design = plan.design
@@ -194,7 +194,7 @@ def _columns(
 def _constraints(
     design: Design, axes: _Axes, statement: Statement, invariants: dict[str, Ints]
 ) -> list[tuple[str, Sequence[str], dict[str, Any], Ints]]:
-    """A statement as rows: equal to an exact value, or at least and at most a bound where there is one."""
+    """A statement as rows: equal to an exact value, or at least and at most a bound, if there is one."""
     entries = [SUMMED] * len(design.attributes)
     for axis, attribute in enumerate(design.attributes):
         if attribute.name in statement.labels:

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import NumericColumn, Sensitive, SetColumn, TreeColumn
 from louver.anonymize.methods import auto, exact, greedy, k_member
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.auto import find_neighbours
-from louver.anonymize.problem import SUPPRESSED, Problem
-from louver.anonymize.requirements import Sensitive
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.bisection import cut_pieces
 from louver.optim.status import Status
@@ -25,7 +24,7 @@ def numbers(n, k, m=3, **more):
     """Clustered columns with many ties."""
     random = np.random.default_rng(n + k)
     columns = [random.geometric(0.08, n), random.integers(0, 7, n), random.geometric(0.3, n)]
-    return Problem.build(
+    return AnonymizeProblem.build(
         [NumericColumn(name=str(j), values=c.astype(float)) for j, c in enumerate(columns[:m])], k=k, **more
     )
 
@@ -44,7 +43,7 @@ def all_kinds(n, k, **more):
         SetColumn(name="set", codes=sets, n_labels=70),
         TreeColumn(name="tree", codes=leaves, ancestors=ANCESTORS, weight=2.0),
     ]
-    return Problem.build(columns, k=k, **more)
+    return AnonymizeProblem.build(columns, k=k, **more)
 
 
 def sensitive(n, **asked):
@@ -136,7 +135,7 @@ def test_a_small_problem_too_hard_in_its_steps_is_annealed():
 
 
 def test_what_loses_nothing_is_optimal():
-    problem = Problem.build([NumericColumn(name="x", values=np.repeat([1.0, 5.0, 9.0], 20))], k=7)
+    problem = AnonymizeProblem.build([NumericColumn(name="x", values=np.repeat([1.0, 5.0, 9.0], 20))], k=7)
     best = auto.solve(problem)
     assert (best.loss, best.lower_bound, best.status) == (0, 0, Status.OPTIMAL)
 
@@ -144,7 +143,7 @@ def test_what_loses_nothing_is_optimal():
 def test_the_bound_proves_pairs_optimal():
     """Twins a little apart: the nearest neighbour of every record is in its class."""
     values = np.arange(100) // 2 * 10.0 + np.arange(100) % 2
-    best = auto.solve(Problem.build([NumericColumn(name="x", values=values)], k=2), steps=5)
+    best = auto.solve(AnonymizeProblem.build([NumericColumn(name="x", values=values)], k=2), steps=5)
     assert best.status is Status.OPTIMAL
     assert best.lower_bound == best.loss > 0
 
@@ -158,7 +157,7 @@ def test_all_records_may_be_left_out():
 def test_a_population_leaves_the_start_as_it_is():
     values = np.random.default_rng(1).integers(0, 50, 120).astype(float)
     column = NumericColumn(name="x", values=np.tile(values, 2), n_sample=120)
-    problem = Problem.build([column], k=4, population=np.ones(120, np.int64))
+    problem = AnonymizeProblem.build([column], k=4, population=np.ones(120, np.int64))
     best = auto.solve(problem, steps=5)
     assert best.loss == start_loss(problem)
     assert best.lower_bound is None
@@ -182,13 +181,13 @@ def test_neighbours_are_the_nearest_points(make):
 def test_the_bound_counts_what_triples_need():
     """The second nearest other of the record at 11 is 10 away, but every class of three around it spans 11."""
     column = NumericColumn(name="x", values=np.array([0.0, 1.0, 11.0, 12.0, 22.0, 23.0]))
-    problem = Problem.build([column], k=3)
+    problem = AnonymizeProblem.build([column], k=3)
     units = find_neighbours(problem, problem.points(), Watch(), n_wanted=5).lower_bound
     assert units * problem.unit == pytest.approx(6 * 11 / 23, rel=1e-6)
 
 
 def test_one_point_has_no_neighbours():
-    problem = Problem.build([NumericColumn(name="x", values=np.ones(9))], k=2)
+    problem = AnonymizeProblem.build([NumericColumn(name="x", values=np.ones(9))], k=2)
     found = find_neighbours(problem, problem.points(), Watch(), n_wanted=6)
     assert found.near.shape == (1, 0) and found.lower_bound == 0
 
@@ -228,5 +227,5 @@ def test_the_child_process_compiles_for_the_arguments_that_come(monkeypatch):
 def test_two_records_that_differ_stand_for_a_problem():
     problem = numbers(60, 3)
     assert len(problem.tiny().points().codes) == 2
-    same = Problem.build([NumericColumn(name="a", values=np.ones(9))], k=3)
+    same = AnonymizeProblem.build([NumericColumn(name="a", values=np.ones(9))], k=3)
     assert same.tiny().n_records == 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louver.anonymize.columns import Sensitive
 from louver.anonymize.methods import exact
-from louver.anonymize.requirements import Sensitive
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status

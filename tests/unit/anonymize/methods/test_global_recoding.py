@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
+from louver.anonymize.columns import LKind, NumericColumn, Sensitive, SetColumn, TreeColumn
 from louver.anonymize.methods import global_recoding as harmonise
 from louver.anonymize.methods.global_recoding import Lattice, all_codings
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.recoding import Recoded, Whole, _words
-from louver.anonymize.requirements import LKind, Sensitive
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
@@ -25,8 +24,10 @@ from oracles.recodings import Coding, least_recoding, runs, sets
 LEVELS = [np.array(level) for level in TREE]
 
 
-def problem_of(numbers: list[float], leaves: list[int], labels: list[int], **more: object) -> Problem:
-    return Problem.build(
+def problem_of(
+    numbers: list[float], leaves: list[int], labels: list[int], **more: object
+) -> AnonymizeProblem:
+    return AnonymizeProblem.build(
         [
             NumericColumn(name="number", values=np.array(numbers, float), weight=2.0),
             TreeColumn(name="tree", codes=np.array(leaves), ancestors=LEVELS),
@@ -41,7 +42,7 @@ def node_loss(coding: Coding, rows: list[int]) -> float:
     return (TREE[level].count(node) - 1) / len(TREE[0])
 
 
-def columns_of(problem: Problem) -> list[tuple[float, list[Coding], object]]:
+def columns_of(problem: AnonymizeProblem) -> list[tuple[float, list[Coding], object]]:
     """The columns for brute force, rows in the order of the problem."""
     number, tree, label = (column for column in problem.columns)
     values = [None if np.isnan(v) else float(v) for v in number.values[problem.rows]]
@@ -105,9 +106,9 @@ def test_entropy_equals_brute_force_though_coarser_recodings_may_leave_out_more(
         assert problem.information_loss(harmonise.solve(problem)) == pytest.approx(expected)
 
 
-def many(n: int = 400, **more: object) -> Problem:
+def many(n: int = 400, **more: object) -> AnonymizeProblem:
     random = np.random.default_rng(3)
-    return Problem.build(
+    return AnonymizeProblem.build(
         [
             NumericColumn(name="age", values=np.floor(random.gamma(4.0, 9.0, n))),
             NumericColumn(name="income", values=np.round(random.lognormal(9, 1, n), 2)),
@@ -118,7 +119,7 @@ def many(n: int = 400, **more: object) -> Problem:
     )
 
 
-def is_one_partition(problem: Problem, answer: Recoded) -> bool:
+def is_one_partition(problem: AnonymizeProblem, answer: Recoded) -> bool:
     """Equal values have equal blocks, blocks of numbers do not overlap, and classes are all that share their blocks."""
     kept = answer.labels >= 0
     for place, column in enumerate(problem.columns):
@@ -148,7 +149,7 @@ def test_larger_files_are_searched_within_steps(most_out):
 def test_the_lattice_judges_fewer_than_there_are():
     random = np.random.default_rng(1)
     columns = [TreeColumn(name=str(j), codes=random.integers(0, 5, 60), ancestors=LEVELS) for j in range(4)]
-    problem = Problem.build(columns, k=3)
+    problem = AnonymizeProblem.build(columns, k=3)
     whole = Whole.of(problem)
     losses = []
     for levels in product(range(3), repeat=4):
@@ -177,15 +178,17 @@ def test_columns_with_one_coding_take_no_part():
     one = [NumericColumn(name=str(j), values=np.full(12, 3.0)) for j in range(70)]
     tree = TreeColumn(name="tree", codes=random.integers(0, 5, 12), ancestors=LEVELS)
     for columns, alone in (([*one, tree], [tree]), (one, one[:1])):
-        found = harmonise.solve(Problem.build(columns, k=3))
+        found = harmonise.solve(AnonymizeProblem.build(columns, k=3))
         assert found.status is Status.OPTIMAL
-        assert found.labels.tolist() == harmonise.solve(Problem.build(alone, k=3)).labels.tolist()
+        assert found.labels.tolist() == harmonise.solve(AnonymizeProblem.build(alone, k=3)).labels.tolist()
 
 
 def test_keys_of_many_columns_are_exact():
     """More combinations of blocks than 63 bits tell apart are counted in parts."""
     values = np.tile(np.random.default_rng(4).permuted(np.tile(np.arange(25.0), (20, 1)), axis=1), 2)
-    whole = Whole.of(Problem.build([NumericColumn(name=str(j), values=v) for j, v in enumerate(values)], k=1))
+    whole = Whole.of(
+        AnonymizeProblem.build([NumericColumn(name=str(j), values=v) for j, v in enumerate(values)], k=1)
+    )
     assert whole.multiplicity.tolist() == [2] * 25
     assert len(_words([25] * 20, 25)) > 1
     halves = tuple(np.arange(25) // 13 if place < 17 else np.arange(25) for place in range(20))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louver.anonymize.columns import Sensitive
 from louver.anonymize.methods import exact, greedy, k_member, mondrian, split_carry
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.split_carry import Carry
-from louver.anonymize.requirements import Sensitive
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 from small_people import problem_of, random_columns

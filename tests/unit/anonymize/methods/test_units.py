@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import louver as lv
 from louver.anonymize.columns import NumericColumn, SetColumn
 from louver.anonymize.methods import units as method
-from louver.anonymize.problem import Problem, Units
+from louver.anonymize.problem import AnonymizeProblem, RecordUnits
+from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError, InputError
 from louver.report.anonymize import anonymize_report
 from oracles.partitions import interval_loss, least_unit_loss, set_loss
@@ -50,8 +51,10 @@ def test_classes_are_allowed_and_no_better_than_brute_force(case, asked):
     own = [(c.weight, losses[c.name]) for c in columns if c is age]
     alike = [(c.weight, losses[c.name]) for c in columns if c is not age]
     expected = least_unit_loss(units, k, own, alike)
-    problem = Problem.build(columns, k=k)
-    problem = method.replace(problem, units=Units(codes=np.array(units), n=len(set(units)), shared=shared))
+    problem = AnonymizeProblem.build(columns, k=k)
+    problem = method.replace(
+        problem, units=RecordUnits(codes=np.array(units), n=len(set(units)), shared=shared)
+    )
     for is_auto in (False, True):
         found = method.solve(problem, is_auto=is_auto, steps=2)
         of_record = np.array(units)[problem.rows]
@@ -142,7 +145,7 @@ def test_units_that_are_missing_or_too_few_are_refused() -> None:
     with pytest.raises(InputError, match='"home" has fewer than k = 50 different units'):
         lv.anonymize(table, **{**ASKED, "k": 50}, method="greedy")
     gap = table.set_column(0, "home", pa.array([None, *table["home"].to_pylist()[1:]]))
-    with pytest.raises(InputError, match='column "home".*no number of a unit on row 1'):
+    with pytest.raises(InputError, match='column "home".*row 1: the number of the unit is missing'):
         lv.anonymize(gap, **ASKED, method="greedy")
 
 
@@ -204,5 +207,60 @@ def test_closeness_says_that_it_counts_records():
     release = lv.anonymize(
         relatives(), quasi=["age"], sensitive=["illness"], unit="home", k=3, t=0.9, method="greedy"
     )
-    assert any("counts records" in reason for reason in release.verdict.reasons)
+    assert any("over records, not over units" in reason for reason in release.verdict.reasons)
     assert "Closeness of sensitive values counts records" in anonymize_report(release)
+
+
+@settings(max_examples=25)
+@given(cases(), st.booleans())
+def test_a_search_without_time_has_an_allowed_answer_and_says_so(case, is_over):
+    """The leaves of the tree are an answer; wider cells are tried only while there is time."""
+    units, ages, regions, sizes, k = case
+    if len(set(units)) < k:
+        return
+    age = NumericColumn(name="age", values=np.array(ages, float))
+    region = SetColumn(name="region", codes=np.array(regions), n_labels=3)
+    size = NumericColumn(name="size", values=np.array(sizes, float))
+    problem = AnonymizeProblem.build(
+        [size, age, region],
+        k=k,
+        units=RecordUnits(codes=np.array(units), n=len(set(units)), shared=(0, 2)),
+    )
+    watch = Watch()
+    watch.stop[0] = is_over
+    found = method.solve(problem, watch, is_auto=True, steps=1)
+    of_record = np.array(units)[problem.rows]
+    assert all(len(set(of_record[members].tolist())) >= k for members in found.classes())
+    assert all(len(set(found.cells[of_record == unit].tolist())) == 1 for unit in set(units))
+    assert found.loss * problem.unit == pytest.approx(problem.information_loss(found), abs=1e-5)
+    one_cell = method.UnitSearch(problem, problem.units, Watch())._formed(
+        np.arange(problem.units.n), method.UnitSearch(problem, problem.units, Watch())._greedy
+    )
+    assert is_over or found.loss <= one_cell.loss
+
+
+def test_units_with_equal_values_are_one_cell_where_that_pays() -> None:
+    """Two kinds of homes: within each, records of any homes may share a class, and no unit-level detail is lost."""
+    home = np.repeat(np.arange(40), 2)
+    kind = (np.arange(40) % 2)[home]
+    age = np.tile(np.arange(20), 4)
+    columns = [
+        NumericColumn(name="kind", values=kind.astype(float)),
+        NumericColumn(name="age", values=age.astype(float)),
+    ]
+    problem = AnonymizeProblem.build(columns, k=2, units=RecordUnits(codes=home, n=40, shared=(0,)))
+    found = method.solve(problem, is_auto=False)
+    assert len(set(found.cells.tolist())) == 2 and problem.lost_shares(found)[0] == 0
+
+
+def test_a_cell_whose_time_is_over_does_not_end_the_search() -> None:
+    home, age = np.repeat(np.arange(60), 2), np.arange(120) * 37 % 101
+    problem = AnonymizeProblem.build(
+        [NumericColumn(name="age", values=age.astype(float))],
+        k=2,
+        units=RecordUnits(codes=home, n=60, shared=()),
+    )
+    watch = Watch(seconds=600)
+    search = method.UnitSearch(problem, problem.units, watch)
+    assert search._cell(np.arange(60), search._by_auto(1e-9, None)) is not None
+    assert not watch.stop[0] and watch.stopped is not None

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.parts.cut import Cells, bins_of, cut
+from louver.anonymize.parts.cut import GridCells, bins_of, cut
 
 
-def counted(columns: list[NumericColumn], values: list[np.ndarray], most: int = 2**20) -> Cells:
+def counted(columns: list[NumericColumn], values: list[np.ndarray], most: int = 2**20) -> GridCells:
     """Cells of some records, counted in two batches."""
     counts = [np.bincount(v, minlength=len(c.ranks)) for c, v in zip(columns, values, strict=True)]
-    cells = Cells(bins=bins_of(columns, counts), most=most)
+    cells = GridCells(bins=bins_of(columns, counts), most=most)
     half = len(values[0]) // 2
     cells.add([v[:half] for v in values])
     cells.add([v[half:] for v in values])

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
+from louver.anonymize import result
 from louver.anonymize.parts import spill
 from louver.anonymize.parts import spill as arrange
 from louver.errors import Cancelled, InfeasibleError, InputError
@@ -78,6 +79,49 @@ def test_one_part_is_the_ordinary_run(
     assert alone.utility == whole.utility and alone.risk == whole.risk and alone.promises == whole.promises
     assert alone.comparison == whole.comparison and alone.reached == whole.reached
     assert alone.n_alone == whole.n_alone and alone.to_frame().equals(whole.to_frame())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"csv": True},
+        {"round_to": {"pay": 10}, "top_code": {"pay": 90}},
+        {"curve": [2, 5]},
+        {"sampling_weight": "weight"},
+        {"population": "population.csv"},
+        {"new_population": True},
+    ],
+    ids=lambda more: "-".join(more),
+)
+def test_parts_take_what_a_file_in_memory_takes(
+    more: dict[str, object], options: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(result, "BATCH_RECORDS", 7)
+    source = (
+        records()
+        .append_column("pay", pa.array([row * 37 % 100 + 0.5 for row in range(60)]))
+        .append_column("weight", pa.array([1 + row % 4 for row in range(60)]))
+    )
+    pa.csv.write_csv(source, tmp_path / "people.csv")
+    pa.csv.write_csv(source.select([*QUASI]).slice(0, 50), tmp_path / "population.csv")
+    keep = ["pay"] if "sampling_weight" in more else ["pay", "weight"]
+    given = {**options, **more, "keep": keep}
+    found = {}
+    for name, parts in (("whole", {}), ("alone", {"parts": 1}), ("cut", {"parts": 3})):
+        register = {"registry": tmp_path / f"register {name}"} if "new_population" in more else {}
+        found[name] = lv.anonymize(tmp_path / "people.csv", **given, **parts, **register, out=tmp_path / name)
+        assert lv.verify(tmp_path / name).passed
+    whole, alone, cut = found["whole"], found["alone"], found["cut"]
+    assert data_of(tmp_path / "whole") == data_of(tmp_path / "alone")
+    assert (whole.risk, whole.alike, whole.n_alone) == (alone.risk, alone.alike, alone.n_alone)
+    assert whole.entry == alone.entry and (whole.entry is None) == (cut.entry is None)
+    points = [
+        [(p.k, p.gcp, p.highest_risk) for p in one.curve if p.method == "sorted"] for one in (whole, alone)
+    ]
+    assert points[0] == points[1]
+    assert len(cut.curve) == len(whole.curve) and len(cut.part_sizes) == 3
+    assert (cut.risk.journalist_highest is None) == (whole.risk.journalist_highest is None)
 
 
 def test_a_csv_file_gets_the_same_types(options: dict[str, object], tmp_path: Path) -> None:
@@ -213,14 +257,9 @@ def test_a_cancelled_run_leaves_nothing(
         ({"recoding": "global", "method": "auto"}, "--recoding global: one recoding"),
         ({"t": 0.3}, "--t: a part is not close"),
         ({"unit": "id", "identifying": (), "method": "auto"}, "--unit: the records of a unit"),
-        ({"population": "people.csv"}, "--population: people match"),
-        ({"sampling_weight": "id", "identifying": ()}, "--sampling-weight: weights"),
-        ({"against": ["earlier"]}, "--against: earlier releases"),
-        ({"curve": [2]}, "--curve: every point"),
-        ({"registry": "folder"}, "--register: an entry"),
-        ({"csv": True}, "--csv: the copy"),
+        ({"population": "people.csv", "k_map": True}, "--k-map: a part may match too few"),
+        ({"against": ["earlier"]}, "--against: everybody is looked up"),
         ({"method": "freeform-greedy"}, "every record is matched"),
-        ({"round_to": {"id": 10}, "identifying": (), "keep": "id"}, "whole columns are coded"),
         ({"parts": 0}, "from 1 to 10000"),
         ({"parts": "many"}, "must be auto or a whole number"),
         ({"parts": 20_000}, "from 1 to 10000"),

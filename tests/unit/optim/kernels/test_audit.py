@@ -10,17 +10,16 @@ from scipy.sparse import csr_array
 
 from louver.errors import Cancelled
 from louver.optim.kernels.audit.boxes import unmoved_boxes
+from louver.optim.kernels.audit.coordinates import eliminate
 from louver.optim.kernels.audit.fit import fit_inplace
-from louver.optim.kernels.audit.pivots import eliminate
 from louver.optim.kernels.audit.propagate import UNBOUNDED, activity_bounds, propagate_inplace
-from louver.optim.kernels.audit.safe import scaled_lower_bound
+from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.optim.warm import WarmProgram, _cold
 from louver.run import Run
 from louver.tables.coordinates import Coordinates
 from louver.tables.descriptions import _every_set
 from louver.tables.evidence import Probe
-from louver.tables.solvers import feasible_point
+from louver.tables.solvers import feasible_point, scaled_lower_bound
 from louver.tables.system import Intervals, System
 
 FLAG = np.zeros(1, dtype=np.uint8)
@@ -146,23 +145,27 @@ def test_any_duals_give_a_valid_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_warm_and_cold_programs_agree(seed):
+def test_programs_with_and_without_the_solver_inside_scipy_agree(seed, monkeypatch):
     matrix, _, row_lower, row_upper = random_system(seed)
     bounds = row_lower.astype(float), row_upper.astype(float), np.zeros(5), np.full(5, 6.0)
     rows = csr_array(matrix.astype(float))
-    program = WarmProgram(rows, *bounds)
+    from_basis = Program(rows, *bounds, is_primal=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("louver.optim.program.highs", None)
+        from_nothing = Program(rows, *bounds)
     for cost in np.eye(5):
         for sign in (1.0, -1.0):
-            warm, cold = program.minimise(sign * cost), _cold(sign * cost, rows, *bounds)
+            warm, cold = from_basis.minimise(sign * cost), from_nothing.minimise(sign * cost)
             assert warm.status is cold.status is Status.OPTIMAL
             assert warm.point @ cost == pytest.approx(cold.point @ cost, abs=1e-6)
 
 
-def test_an_impossible_program_is_told():
+def test_an_infeasible_program_is_reported(monkeypatch):
     rows = csr_array(np.array([[1.0, 1.0]]))
     limits = np.array([9.0]), np.array([9.0]), np.zeros(2), np.ones(2)
-    assert WarmProgram(rows, *limits).minimise(np.ones(2)).status is Status.INFEASIBLE
-    assert _cold(np.ones(2), rows, *limits).status is Status.INFEASIBLE
+    assert Program(rows, *limits, is_primal=True).minimise(np.ones(2)).status is Status.INFEASIBLE
+    monkeypatch.setattr("louver.optim.program.highs", None)
+    assert Program(rows, *limits).minimise(np.ones(2)).status is Status.INFEASIBLE
 
 
 class CancelledAfter(Run):
@@ -184,7 +187,7 @@ def test_a_cancelled_run_ends_a_linear_program_at_its_next_step():
     matrix = np.random.default_rng(1).integers(0, 2, size=(30, 60)).astype(float)
     sums = matrix @ np.ones(60)
     run = CancelledAfter(3)
-    program = WarmProgram(csr_array(matrix), sums, sums, np.zeros(60), np.full(60, 9.0), run)
+    program = Program(csr_array(matrix), sums, sums, np.zeros(60), np.full(60, 9.0), run=run, is_primal=True)
     with pytest.raises(Cancelled):
         program.minimise(np.arange(60.0))
     assert run.n_left == -1

@@ -8,7 +8,7 @@ import pytest
 from numba.core.codegen import JITCodeLibrary
 
 from louver.optim.kernels import inner
-from louver.optim.kernels.part import Entry, Part
+from louver.optim.kernels.part import EntryPoint, Part
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
 
@@ -32,7 +32,7 @@ def raising(n):
 
 
 def made(function):
-    return Part(function, Entry, _nrt=True)
+    return Part(function, EntryPoint, _nrt=True)
 
 
 def test_a_part_is_compiled_once_and_called_from_python_and_from_kernels():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import louver as lv
 from louver.release.manifest import Manifest, file_entry
 from louver.release.pages import in_memory, page_of
 from louver.release.promises.contents import FILES
+from louver.release.sentences import TABLES
 from louver.release.verify import verify
 from louver.release.write import ReleaseWriter
 from louver.report.anonymize import anonymize_report
@@ -98,6 +100,74 @@ def test_what_no_promise_speaks_of(tmp_path: Path, attack: Callable[[Path], None
     assert set(failed(out)) - {"manifest contents"} == {"contents"}
 
 
+def with_unused_values(table: pa.Table) -> pa.Table:
+    """A dictionary with records that no row points to."""
+    ages = table["age"].combine_chunks().dictionary_encode()
+    listed = pa.concat_arrays([ages.dictionary, pa.array(RAW.splitlines())])
+    return table.set_column(
+        table.schema.get_field_index("age"), "age", pa.DictionaryArray.from_arrays(ages.indices, listed)
+    )
+
+
+def in_footer(out: Path) -> None:
+    """A footer that is longer than what it says."""
+    content = (out / DATA).read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little")
+    longer = content[:-8] + RAW.encode() + (footer + len(RAW)).to_bytes(4, "little") + b"PAR1"
+    put(out, DATA, longer)
+
+
+def with_long_schema(out: Path) -> None:
+    """The stored schema, which readers decode, with records behind it."""
+    table = pq.read_table(out / DATA)
+    stored = pq.read_metadata(out / DATA).metadata[b"ARROW:schema"]
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(
+            {"ARROW:schema": base64.b64encode(base64.b64decode(stored) + RAW.encode() * 9)}
+        )
+    put(out, DATA, sink.getvalue().to_pybytes())
+
+
+def with_pages_of_their_own(out: Path) -> None:
+    """Text stored value by value where a dictionary would do: a sign of room that rows do not need."""
+    table = pq.read_table(out / DATA)
+    table = pa.concat_tables([table] * 200)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, use_dictionary=False, compression="none")
+    put(out, DATA, sink.getvalue().to_pybytes())
+
+
+def with_other_statistics(out: Path) -> None:
+    """The smallest and the largest label in the footer exchanged for others of the same length."""
+    content = (out / DATA).read_bytes()
+    footer = len(content) - int.from_bytes(content[-8:-4], "little") - 8
+    lowest = min(filter(None, pq.read_table(out / DATA)["age"].to_pylist())).encode()
+    assert lowest in content[footer:]
+    put(out, DATA, content[:footer] + content[footer:].replace(lowest, b"!" * len(lowest)))
+
+
+HIDDEN: dict[str, tuple[Callable[[Path], None], str]] = {
+    "values of a dictionary": (
+        lambda out: parquet(out, DATA, with_unused_values(pq.read_table(out / DATA))),
+        "dictionary that no row has",
+    ),
+    "behind the footer": (in_footer, "bytes that belong to no column"),
+    "behind the schema": (with_long_schema, "footer with more"),
+    "in pages": (with_pages_of_their_own, "bytes that do not follow"),
+    "in statistics": (with_other_statistics, "statistics or bytes"),
+}
+
+
+@pytest.mark.parametrize("attack", HIDDEN)
+def test_bytes_of_a_parquet_file_that_no_row_shows(tmp_path: Path, attack: str) -> None:
+    out = made(tmp_path / "release")
+    hide, words = HIDDEN[attack]
+    hide(out)
+    assert any(words in found for found in failed(out).values())
+
+
 def test_a_csv_file_that_is_not_its_parquet_file(tmp_path: Path) -> None:
     """With its promise, a CSV file holds the same records; a label "NA" is a label."""
     table = pa.table({"age": [30, 31, 32, 33, 34, 35], "ill": ["NA", "null", "=1", "a", "b", "@c"]})
@@ -132,6 +202,7 @@ def published(out: Path, **changes: Any) -> Path:
         method="tables",
         parameters={"small": 5, "within": None, "tables": [{"name": "a", **told, "where": {}, "recode": {}}]},
         promises=[{"promise": "tables", "tables": [told]}],
+        disclosures=(TABLES,),
     )
     with ReleaseWriter(out) as writer:
         pq.write_table(rows, writer.path("data/01-a.parquet"))

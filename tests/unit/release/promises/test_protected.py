@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
+from louver.data.workbook import write_workbook
 from louver.data.write import write_csv
 from louver.release.manifest import file_entry
-from louver.release.promises import protected
+from louver.release.promises import copies, protected
 from releases import edit
 
 FILE = "data/01-t.parquet"
@@ -49,11 +51,17 @@ def changed(release: Path, change: Callable[[list[dict[str, Any]]], None], file:
     rows = table.to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), release / file)
-    csv = file.replace(".parquet", ".csv")
+    csv, excel = file.replace(".parquet", ".csv"), file.replace(".parquet", ".xlsx")
     write_csv(pq.read_table(release / file), release / csv)
+    write_workbook({"table": pq.read_table(release / file)}, release / excel)
+    rehash(release, file, csv, excel)
+
+
+def rehash(release: Path, *names: str) -> None:
+    """Enter the hashes of changed files into the manifest."""
 
     def hashes(manifest: dict[str, Any]) -> None:
-        for name in (file, csv):
+        for name in names:
             entry = file_entry(release / name)
             manifest["files"][name] = {"bytes": entry.bytes, "sha256": entry.sha256}
 
@@ -61,18 +69,21 @@ def changed(release: Path, change: Callable[[list[dict[str, Any]]], None], file:
 
 
 def shown(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return next(row for row in rows if row["status"] == "F" and row["trade"] == "steel")
+    return next(row for row in rows if row["conf_status"] == "F" and row["trade"] == "steel")
 
 
 def hidden(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return next(row for row in rows if row["status"] == "C")
+    return next(row for row in rows if row["conf_status"] == "C")
 
 
 FORGED: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str]] = {
     "sum": (lambda rows: shown(rows).update(sales=Decimal("99.5")), "is not the sum of its parts"),
     "negative": (lambda rows: shown(rows).update(sales=Decimal("-1.0")), "is negative"),
-    "flag": (lambda rows: hidden(rows).update(status="F"), "does not say whether its number is hidden"),
-    "letter": (lambda rows: hidden(rows).update(status="D"), "does not say whether its number is hidden"),
+    "flag": (lambda rows: hidden(rows).update(conf_status="F"), "does not say whether its number is hidden"),
+    "letter": (
+        lambda rows: hidden(rows).update(conf_status="D"),
+        "does not say whether its number is hidden",
+    ),
     "code": (lambda rows: shown(rows).update(trade="gold"), "is in no hierarchy"),
     "no code": (lambda rows: shown(rows).update(trade=None), "has no code or stands twice"),
     "twice": (lambda rows: rows.append(rows[0]), "has no code or stands twice"),
@@ -85,6 +96,62 @@ def test_a_forged_table_is_noticed(release: Path, case: str) -> None:
     changed(release, change)
     failed = [check for check in lv.verify(release).checks if not check.passed]
     assert [check.name for check in failed] == ["protected-tables"] and says in failed[0].found
+
+
+def packed(path: Path, change: Callable[[str, bytes], bytes], **more: Any) -> None:
+    """Pack a workbook again, its parts changed."""
+    with zipfile.ZipFile(path) as opened:
+        parts = {name: change(name, opened.read(name)) for name in opened.namelist()} | more.get("add", {})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.comment = more.get("comment", b"")
+        for name, data in parts.items():
+            made.writestr(zipfile.ZipInfo(name, more.get("when", (1980, 1, 1, 0, 0, 0))), data)
+
+
+def replaced(old: bytes, new: bytes) -> Callable[[str, bytes], bytes]:
+    return lambda name, data: data.replace(old, new)
+
+
+def same(name: str, data: bytes) -> bytes:
+    return data
+
+
+BAD_COPIES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "number": (lambda p: packed(p, replaced(b"<v>9.0</v>", b"<v>9.5</v>")), "has other values"),
+    "shown": (lambda p: packed(p, replaced(b"<c/>", b"<c><v>2.5</v></c>")), "has other values"),
+    "column": (lambda p: packed(p, replaced(b">sales<", b">sold<")), "has other columns"),
+    "cell": (
+        lambda p: packed(p, replaced(b"</row></sheetData>", b"<c/></row></sheetData>")),
+        "number of rows",
+    ),
+    "row": (lambda p: packed(p, replaced(b"</sheetData>", b"<row><c/></row></sheetData>")), "number of rows"),
+    "formula": (lambda p: packed(p, replaced(b"<c/>", b"<c><f>1</f></c>")), "is not a plain sheet"),
+    "tail": (lambda p: packed(p, replaced(b"</sheetData>", b" </sheetData>")), "is not a plain sheet"),
+    "end": (lambda p: packed(p, replaced(b"</worksheet>", b"</worksheet> ")), "is not a plain sheet"),
+    "part": (lambda p: packed(p, replaced(b'"rId1"', b'"rId2"')), "has other parts"),
+    "more": (lambda p: packed(p, same, add={"notes.xml": b"secret"}), "has other parts"),
+    "comment": (lambda p: packed(p, same, comment=b"secret"), "has other parts"),
+    "time": (lambda p: packed(p, same, when=(1999, 1, 1, 0, 0, 0)), "has notes"),
+    "gap": (lambda p: p.write_bytes(b"secret" + p.read_bytes()), "has other parts"),
+    "no workbook": (lambda p: p.write_bytes(b"PK"), "is not a workbook"),
+    "bomb": (
+        lambda p: packed(p, replaced(b"</sheetData>", b"<row></row>" * 400_000 + b"</sheetData>")),
+        "larger",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COPIES)
+def test_a_workbook_that_is_no_copy_is_noticed(
+    release: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, says = BAD_COPIES[case]
+    monkeypatch.setattr(copies, "MOST_SHEET", 1 << 20)
+    excel = FILE.replace(".parquet", ".xlsx")
+    change(release / excel)
+    rehash(release, excel)
+    [failed] = [check for check in lv.verify(release).checks if not check.passed]
+    assert failed.name == "protected-tables" and says in failed.found
 
 
 def only(release: Path, keep: Callable[[dict[str, Any]], bool]) -> None:
@@ -106,7 +173,8 @@ def only(release: Path, keep: Callable[[dict[str, Any]], bool]) -> None:
         for row in rows:
             is_hidden = keep(row)
             number = true[row.get("trade", "Total"), row["size"]]
-            row.update(status="C" if is_hidden else "F", sales=None if is_hidden else number)
+            observed, status = ("Q", "C") if is_hidden else ("A", "F")
+            row.update(obs_status=observed, conf_status=status, sales=None if is_hidden else number)
 
     changed(release, change)
     changed(release, change, "data/02-u.parquet")

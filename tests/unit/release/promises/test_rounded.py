@@ -111,3 +111,42 @@ def test_columns_and_kinds(release: Path) -> None:
     edit(release, value)
     assert "not the promised ones" in refused(release)
     assert pq.read_table(release / FILE).column_names == ["trade", "size", "count"]
+
+
+@pytest.fixture
+def noisy(tmp_path: Path) -> Path:
+    records = pa.table(
+        {
+            "id": [str(n) for n in range(90)],
+            "trade": ["food", "wood", "steel"] * 30,
+            "size": ["x"] * 40 + ["y"] * 50,
+        }
+    )
+    found = lv.protect(
+        records,
+        tables=[{"name": "t", "by": ["trade", "size"]}, {"name": "u", "by": ["size"]}],
+        method="cellkey",
+        registry=tmp_path / "register",
+        person="id",
+        out=tmp_path / "release",
+    )
+    assert found.published and lv.verify(tmp_path / "release").passed
+    return tmp_path / "release"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda rows: rows[0].update(count=0), "no count of 1 or more"),
+        (lambda rows: rows[0].update(count=-1), "is negative"),
+        (lambda rows: rows[0].update(size="z"), "is in no hierarchy"),
+        (lambda rows: rows.append(rows[0]), "stands twice"),
+        (
+            lambda rows: next(row for row in rows if row["trade"] == "Total").update(count=1),
+            "in another table",
+        ),
+    ],
+)
+def test_forged_cell_keys_are_noticed(noisy: Path, change: Any, says: str) -> None:
+    changed(noisy, change)
+    assert says in refused(noisy)

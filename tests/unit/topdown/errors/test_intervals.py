@@ -133,7 +133,7 @@ def test_variances_of_unions_are_those_of_the_whole_covariance(tmp_path, estimat
     """Enumerated: the covariance of all leaves, by least squares on the whole tree or level by level."""
     plan = assumed(tmp_path, estimator).plan
     spine, query = plan.design.spine, plan.design.queries[-1]
-    own, final = least_squares_units(plan, [query])
+    own, final = least_squares_units(plan, plan.problem({}), [query])
     covariance = final[0][:1, :1]
     for level in range(1, spine.n_levels):
         starts, v = spine.starts[level - 1], own[level][:, 0]

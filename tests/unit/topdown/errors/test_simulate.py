@@ -60,6 +60,7 @@ def test_what_a_region_gets_does_not_depend_on_what_is_read_with_it(tmp_path, mo
 def test_some_families_of_leaves_are_enough(tmp_path, monkeypatch):
     monkeypatch.setattr("louver.topdown.estimation.estimators.FEWEST", 2)
     monkeypatch.setattr(bayes, "MOST_REGIONS", 4)
+    monkeypatch.setattr(bayes, "MOST_LEAVES", 4)
     truth = assumed(tmp_path, "bayes")
     some = [truth.simulate(public_seed("test"), among=truth.families(3, turn=turn)) for turn in (0, 1)]
     for found in some:

@@ -19,11 +19,12 @@ from louver.topdown.estimation.bayes_cells import (
     leans_on_marginals,
     learn_cells,
 )
+from louver.topdown.estimation.division import Division, learn_division
 from louver.topdown.estimation.entries import SMALL_SHARE, Entries, capped, usual_weights
 from louver.topdown.load import read_design
 from louver.topdown.measuring.noise_plan import make_plan
 from louver.topdown.measuring.true_counts import true_leaves
-from louver.topdown.problem import Evidence, Query, Workload
+from louver.topdown.problem import Evidence, Families, Query, SparseLevel, Workload
 
 DETAILED = Query(name="detailed", row_of=np.arange(4), n_rows=4)
 ROWS = Query(name="rows", row_of=np.array([0, 0, 1, 1]), n_rows=2)
@@ -35,7 +36,7 @@ def entries_of(expected):
     zeros = np.zeros(3, np.int64)
     share = np.asarray(expected) / sum(expected)
     return Entries(
-        family=zeros, child=zeros, cell=cells, share=share, expected=np.asarray(expected, float), even=share, totals=np.zeros((1, 1))
+        family=zeros, child=zeros, cell=cells, share=share, expected=np.asarray(expected, float), people=share, totals=np.zeros((1, 1))
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def test_a_prior_follows_what_is_seen_and_else_what_is_usual():
     expected = np.full(n, 8.0)
     own = Entries(
         family=np.zeros(n, np.int64), child=np.zeros(n, np.int64), cell=np.zeros(n, np.int64), share=np.full(n, 0.05),
-        expected=expected, even=expected, totals=np.zeros((1, 1)),
+        expected=expected, people=expected, totals=np.zeros((1, 1)),
     )  # fmt: skip
     values = np.where(np.arange(n) % 2 == 0, 16.0, 0.0)  # twice what is expected, or nothing
     weights = learn_cells([(own, values, np.full(n, 1.0))]).weights
@@ -194,6 +195,94 @@ def test_leaves_are_known_by_their_most_precise_query(tmp_path):
     assert errors["total"]["total"] < 0.8 * errors["cells"]["total"]
     assert errors["race"]["total"] < 0.95 * errors["cells"]["total"]
     assert errors["race"]["detailed"] < 1.1 * errors["cells"]["detailed"]
+
+
+def with_public_numbers(spec):
+    """Columns of the leaves: houses, as many as people suggest; numbers that say nothing; who may live there at all."""
+    random, rows = np.random.default_rng(8), {}
+    with (spec.parent / "people.csv").open() as file:
+        for row in csv.DictReader(file):
+            place = (row["place"], row["part"], row["block"])
+            rows[place] = rows.get(place, 0) + int(row["count"])
+    lines = [
+        (*place, random.poisson(n / 2.5), random.poisson(9), 10**6 * (n > 0)) for place, n in rows.items()
+    ]
+    with (spec.parent / "leaves.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("place", "part", "block", "houses", "nothing", "most"), *lines])
+    return spec
+
+
+COVARIATE = '[[topdown.covariates]]\ncolumn = "{}"\n'
+BOUND = '[[topdown.bounds]]\nname = "inhabited"\nfile = "leaves.csv"\nupper = "most"\n'
+
+
+def test_public_numbers_help_and_those_that_say_nothing_cost_nothing(tmp_path):
+    spec, errors = with_public_numbers(write_place(tmp_path)), {}
+    more = {
+        "none": "",
+        "houses": COVARIATE.format("houses"),
+        "nothing": COVARIATE.format("nothing"),
+        "bound": BOUND,
+    }
+    for name, text in more.items():
+        spec.write_text(SPEC + text)
+        releases = [topdown(spec, seed=seed, evaluate=True, intervals=0) for seed in range(3)]
+        found = [e.mean_absolute for release in releases for e in release.evaluation if e.level == "block"]
+        errors[name] = fmean(found)
+    assert errors["houses"] < 0.9 * errors["none"]
+    assert errors["nothing"] < 1.02 * errors["none"]
+    assert errors["bound"] < errors["none"]
+
+
+def families_with(problem, upper=None):
+    """Two parents with two and three leaves; the cells' answers as they are expected by the values of a covariate."""
+    child_start = np.array([0, 2, 5])
+    parents = SparseLevel.from_dense(np.array([[60, 20], [30, 90]]))
+    values = np.array([[45.0, 11], [15, 9], [10, 31], [20, 29], [0, 30]])
+    evidence = Evidence(
+        queries=(Query(name="detailed", row_of=np.arange(2), n_rows=2),), values=(values,), weights=(np.full((1, 1), 0.5),)
+    )  # fmt: skip
+    bounds = np.zeros((5, 0), np.int64) if upper is None else np.array([[0, x] for x in upper])
+    return Families(
+        level=1, first_parent=0, first_child=0, parents=parents, child_start=child_start, evidence=evidence, lower=0 * bounds, upper=bounds
+    )  # fmt: skip
+
+
+def test_people_are_divided_by_what_the_answers_bear_out():
+    """Weights against every mixture of even shares and of two covariates' shares on a fine grid."""
+    own = [np.array([3.0, 1, 1, 2, 0]), np.array([1.0, 5, 9, 0, 1])]
+    first = np.array([True, False])
+    problem = SimpleNamespace(
+        n_cells=2, type_of=np.zeros(2, np.int64),
+        covariates=[SimpleNamespace(cells=first, values=values) for values in own],
+    )  # fmt: skip
+    families = families_with(problem)
+    division = learn_division(problem, [families])
+    shares = division.shares(problem, families)[:, division.group_of]
+    assert np.add.reduceat(shares, [0, 2], axis=0) == pytest.approx(np.ones((2, 2)))
+    assert shares[:, 1] == pytest.approx(
+        [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3]
+    )  # no covariate speaks about these
+    parts = [np.array([1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])]
+    parts += [values / np.repeat([values[:2].sum(), values[2:].sum()], [2, 3]) for values in own]
+    people, seen = np.array([60, 60, 30, 30, 30]), families.evidence.values[0][:, 0]
+    weight = 1 / (2.0 + (0.6 * people * parts[0]) ** 2)
+
+    def left(a, b):
+        expected = people * ((1 - a - b) * parts[0] + a * parts[1] + b * parts[2])
+        return (weight * (seen - expected) ** 2).sum()
+
+    best = min(left(a, b) for a in np.linspace(0, 1, 51) for b in np.linspace(0, 1 - a, 51))
+    found = division.weights[division.group_of[0]]
+    assert found.sum() == pytest.approx(1) and found.min() >= 0 and found[2] == 0  # the second gains nothing
+    assert left(*found[1:]) < best + 1e-3
+
+
+def test_leaves_that_must_be_empty_expect_nobody():
+    problem = SimpleNamespace(n_cells=2, type_of=np.zeros(2, np.int64), covariates=[])
+    families = families_with(problem, upper=[9, 0, 5, 0, 5])
+    shares = Division.even(problem).shares(problem, families)
+    assert shares[:, 0].tolist() == [1, 0, 0.5, 0, 0.5]
 
 
 def test_a_draw_is_rougher_than_the_release_and_as_far_from_it_as_the_truth(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
 
@@ -32,7 +33,17 @@ ROWS = OPEN.replace(
     'quarters = "1/4", age_race = "1/4", detailed = "1/2"', 'age_race = "4/5", detailed = "1/5"'
 )
 GAUSSIAN = OPEN.replace("epsilon = 2", 'rho = "1/2"\ndelta = 1e-9')
-SPECS = {"bounds": SPEC, "merged": MERGED, "open": OPEN, "total": TOTAL, "rows": ROWS, "gaussian": GAUSSIAN}
+COVARIATES = "\n".join([SPEC, *(f'[[topdown.covariates]]\nfile = "facilities.csv"\n{more}' for more in (
+    'column = "houses"', 'column = "dorm"\ncells = { quarters = ["dorm"] }'))])  # fmt: skip
+SPECS = {
+    "covariates": COVARIATES,
+    "bounds": SPEC,
+    "merged": MERGED,
+    "open": OPEN,
+    "total": TOTAL,
+    "rows": ROWS,
+    "gaussian": GAUSSIAN,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +98,12 @@ def test_every_release_keeps_its_promises(tmp_path, spec, estimator):
     release = topdown(town, out=tmp_path / "out", seed=0, estimator=estimator)
     failed = [check.name for check in verify(tmp_path / "out").checks if not check.passed]
     assert failed == ["private noise"] and not release.estimate.rescued
+    used = json.loads((tmp_path / "out/manifest.json").read_text())["results"]["covariates"]
+    hashed = hashlib.sha256((town.parent / "facilities.csv").read_bytes()).hexdigest()
+    assert used == [
+        {"column": one.column, "file": "facilities.csv", "sha256": hashed}
+        for one in release.plan.design.covariates
+    ]
 
 
 def test_the_spec_names_the_estimator(tmp_path):

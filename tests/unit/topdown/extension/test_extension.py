@@ -10,10 +10,12 @@ from collections import Counter
 from dataclasses import asdict, replace
 from fractions import Fraction
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
+from louver.optim.entropy import NoisySums, Sums, fit
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -21,7 +23,7 @@ from louver.release.manifest import file_entry
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.topdown import estimate, extend, measure, topdown
-from louver.topdown.extension import problem, repair
+from louver.topdown.extension import estimation, problem, repair
 from louver.topdown.extension import result as solve
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.measuring import sealing
@@ -87,6 +89,14 @@ def test_what_workers_get_tells_nothing_of_where_the_records_are(made):
     folder, _ = made
     packed = pickle.dumps(problem.read_extension(folder / "larger.toml", seeded=True).without_source())
     assert not any(word in packed for word in (b"people.csv", str(folder).encode()))
+
+
+def test_the_root_stays_with_its_answers_where_even_counts_are_far_off():
+    """Half of the cells are empty and were answered with zero; evenly divided, each would have 100 people."""
+    cells, everyone = np.arange(50), np.zeros(50, np.int64)
+    answers = NoisySums(cells, np.where(cells < 25, 0, 200), 50.0 / estimation.ROOT_TRUST)
+    counts = fit(np.full(50, 100.0), [Sums(everyone, np.array([5000]))], [answers])
+    assert counts[:25].max() < 0.25 * 50**0.5  # a quarter of the noise's standard deviation
 
 
 def test_evaluation_tells_errors_and_leaves_out_what_is_too_large(made, monkeypatch):
@@ -379,6 +389,9 @@ def test_edits_that_go_one_way_are_answered_elsewhere(households, monkeypatch):
         raise Cancelled
 
     monkeypatch.setattr(solve, "repair", compared)
+    monkeypatch.setattr(
+        estimation, "ROOT_TRUST", 16.0
+    )  # some people in every cell, to be changed the other way
     try:
         (there / "convents.csv").write_text(re.sub(r"^(2.*),1$", r"\1,99", table, flags=re.MULTILINE))
         with pytest.raises(Cancelled):

@@ -1,7 +1,7 @@
-"""Every box of a joint domain that holds few people and that no witness moves.
+"""Every box of a joint domain that holds few people and is moved by no witness.
 
-A box takes one set of labels of each attribute. Counts and moves of the joint cells are summed over sets of one attribute
-after another: the sums of a set are those of its parent, a set with one label less, and of the label that it adds.
+A box takes one set of labels of each attribute. Counts and moves of the joint cells are summed over sets, one attribute
+after another: the sums of a set are those of its parent, a set with one label fewer, and of the label that it adds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _fill(
     state,
     base,
 ):
-    """Sums of every set of one attribute, for each cell of the attributes after it; `start` is where its input lies.
+    """Sums of every set of one attribute, for each cell of the attributes after it; `start` is where its input begins.
 
     A label is still if no witness moves any of its cells, and large if each of them holds `small` people or more. A set is
     marked STILL or LARGE if it holds such a label. Where `is_open` says so, large sets are left out. Returns cells summed.
@@ -97,7 +97,7 @@ def unmoved_boxes(
     parent, atom : int64 (sets,)
         The set with one label less (-1 for none), numbered within its attribute and listed before, and the label.
     is_asked : bool (sets,)
-        False for sets that are only steps to others.
+        False for sets that are only intermediate steps to others.
     is_every_set : bool (d,)
         Attributes all of whose sets of labels are listed. A set that holds a label without any move is then left out: what
         is left without the label, or the label alone, is a box as well.

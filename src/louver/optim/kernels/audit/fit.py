@@ -1,4 +1,4 @@
-"""Proportional fitting: a start for repair that already nearly agrees with all rows. It decides nothing.
+"""Proportional fitting: a starting point for repair that nearly agrees with all rows. It proves nothing.
 
 Deming & Stephan (1940), for rows with bounds on both sides and unknowns with bounds of their own: each row in turn is scaled
 to its nearest bound.
@@ -15,7 +15,7 @@ __all__ = ["fit_inplace"]
 
 @inner
 def _gather(indptr, indices, coefs, lower, upper, point, moving, ends, fixed):
-    """Entries of each row that may move, packed, and the sum of the others; a row with a minus is left empty."""
+    """Entries of each row that may change, packed, and the sum of the others; a row with a negative coefficient is left empty."""
     n_moving = 0
     for row in range(len(indptr) - 1):
         first, rest = n_moving, 0.0
@@ -34,7 +34,7 @@ def _gather(indptr, indices, coefs, lower, upper, point, moving, ends, fixed):
 
 @kernel
 def fit_inplace(indptr, indices, coefs, row_lower, row_upper, lower, upper, point, n_sweeps, flag):
-    """Bring `point` (n,), positive where it may move, nearer to all rows (CSR), each looked at `n_sweeps` times."""
+    """Bring `point` (n,), positive where it may change, closer to all rows (CSR), in `n_sweeps` sweeps."""
     n_rows = len(indptr) - 1
     moving, ends = np.empty(len(indices), dtype=np.int64), np.empty(n_rows, dtype=np.int64)
     fixed = np.empty(n_rows)

@@ -1,8 +1,8 @@
-"""Interval propagation: what each row alone says about each of its unknowns, until nothing moves.
+"""Interval propagation: bounds that each row alone implies for its unknowns, repeated until nothing changes.
 
 Dobra & Fienberg (2010) call it the shuttle algorithm; here rows may have any integer coefficients and bounds on both
 sides. A number at or beyond `UNBOUNDED` in size stands for "no bound". A row has a *reach*, `UNBOUNDED` over the sum of its
-coefficients' sizes: bounds beyond it count as none there, so that no sum can leave 64 bits.
+coefficients' sizes: bounds beyond it count as none there, so that no sum can exceed 64 bits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _row_range(start, stop, indices, coefs, reach, lower, upper):
 
 @inner
 def _tighten(j, a, reach, row_range, row_lower, row_upper, lower, upper):
-    """Bounds of one unknown from one row; 0 if nothing moved, 1 if something did, -1 if none is left."""
+    """Bounds of one unknown from one row; 0 if nothing changed, 1 if something did, -1 if no value is left."""
     least, most, free_below, free_above = row_range
     low, high = lower[j], upper[j]
     first, last = (low, high) if a > 0 else (high, low)
@@ -78,7 +78,7 @@ def propagate_inplace(
     max_rounds,
     flag,
 ):
-    """Tighten `lower` and `upper` (n,) by the rows (CSR) until nothing moves or `max_rounds` are over.
+    """Tighten `lower` and `upper` (n,) by the rows (CSR) until nothing changes or `max_rounds` is reached.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def propagate_inplace(
     col_ptr, col_rows : int (n + 1,), (entries,)
         Rows of each column.
     is_waiting : bool (m,)
-        Rows to look at; a row joins whenever one of its unknowns moves.
+        Rows to examine; a row is added whenever a bound of one of its unknowns changes.
 
     Returns -1, or the number of a row that cannot hold.
     """
@@ -107,9 +107,9 @@ def propagate_inplace(
                 return row
             if free_above == 0 and most < row_lower[row]:
                 return row
-            # An interval that is no wider than what the row leaves it cannot move.
+            # An interval that is no wider than the slack of its row cannot be tightened.
             spare = -1 if free_below or free_above else min(row_upper[row] - least, most - row_lower[row])
-            # Bounds only tighten, so the range taken before the loop stays true within it.
+            # Bounds only tighten, so the range computed before the loop stays valid within it.
             for k in range(start, stop):
                 j, a = indices[k], coefs[k]
                 if spare >= 0 and abs(a) * (upper[j] - lower[j]) <= spare:

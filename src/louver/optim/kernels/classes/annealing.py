@@ -4,8 +4,8 @@ A change that costs `change` units is made if change <= temperature * E with E e
 rule of Metropolis.
 
 The classes are worked on in pieces, each copied to a `DraftPartition` of its own, so that pieces may run at the same time and the
-outcome depends neither on their timing nor on their number of threads. The random numbers steer a search and protect
-nobody: a fixed xorshift stream per piece and round.
+outcome depends neither on their timing nor on their number of threads. The random numbers steer a search and do not protect
+anyone: a fixed xorshift stream per piece and round.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from louver.optim.kernels.classes.loss import n_words
 __all__ = ["Scene", "anneal_piece_inplace"]
 
 OWN_POINT = 2
-"""One partner in so many is sought among the records of the same point."""
+"""One partner in this many is sought among the records of the same point."""
 DISSOLVE, FOUND, LEAVE_OUT = 32, 8, 16
-"""One step in so many tries to dissolve the class, to found a new one, to leave the record out."""
+"""One step in this many tries to dissolve the class, to found a new one, or to leave the record out."""
 COPIES = 6
 """Records of a neighbouring point that are considered for a new class."""
 QUANTILES = -np.log((np.arange(512) + 0.5) / 512)
@@ -123,7 +123,7 @@ def partner_of(draft, x, state):
 
 @inner
 def move(draft, x, b, allowance):
-    """Move record x to class b, or a record that was left out into it."""
+    """Move record x to class b, or add a record that was left out to it."""
     a = np.int64(draft.records[x, LABEL])
     if not has_room(draft, b):
         return False
@@ -274,7 +274,7 @@ def dissolve(draft, a, allowance, state):
 
 @inner
 def gather(draft, x):
-    """Choose x and the nearest records that their classes can spare, up to the least size; returns how many."""
+    """Choose x and the nearest records that their classes can spare, up to the least size; returns their number."""
     wanted = draft.least_size
     chosen, target, points = draft.chosen, draft.target, draft.points
     chosen[0], target[0] = x, draft.records[x, LABEL]
@@ -343,7 +343,7 @@ def found(draft, x, allowance):
 
 @inner
 def step(draft, x, temperature, state):
-    """Try to change something about record x; whether it was done."""
+    """Try to move record x; return whether anything changed."""
     a = np.int64(draft.records[x, LABEL])
     if a != NOBODY and draft.classes[a, LOSS] == 0:
         return False
@@ -468,7 +468,7 @@ def anneal_piece_inplace(scene, labels, members, quota, n_sweeps, temperature, s
     temperature : float
         In units.
     seed : uint64
-        Of the random numbers; not zero.
+        Seed of the random numbers; not zero.
     stop : uint8 (1,)
         Set from outside to end early.
 

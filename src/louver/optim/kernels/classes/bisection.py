@@ -11,9 +11,9 @@ from louver.optim.kernels.classes.record_tree import select_inplace
 __all__ = ["cut_pieces", "mixed"]
 
 SAMPLE = 2048
-"""Classes by which a cut is judged."""
+"""Number of classes by which a cut is judged."""
 LEAST_SHARE = 0.3
-"""Share of the classes that lie on either side of a cut, at least."""
+"""Least share of the classes on either side of a cut."""
 
 
 @kernel
@@ -33,10 +33,10 @@ def random_share(key):
 
 @kernel
 def best_cut(lower, upper, order, first, last, seed):
-    """The column and code at which few of the classes order[first:last] are cut through; column -1 if there is none.
+    """The column and code at which few of the classes order[first:last] are split; column -1 if there is none.
 
     Classes whose least code in the column is below the code lie on the first side. Each column is tried at a random
-    place near the middle, and judged with a random factor, so that cuts differ from seed to seed.
+    position near the middle, and scored with a random factor, so that cuts differ from seed to seed.
     """
     stride = (last - first + SAMPLE - 1) // SAMPLE
     sample = order[first:last:stride]
@@ -83,7 +83,7 @@ def cut_pieces(geometry, codes, labels, most_classes, seed):
     labels : int64 (n,)
         The first record of each record's class; -1 for a record left out, which is like a class of its own.
     most_classes : int
-        Classes in a piece.
+        Maximum number of classes in a piece.
     seed : uint64
 
     Returns

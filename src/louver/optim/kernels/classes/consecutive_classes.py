@@ -14,7 +14,7 @@ __all__ = ["best_segments"]
 def best_segments(geometry, codes, k, stop):
     """Labels of the cheapest classes of k to 2k - 1 consecutive records; trusts n >= k.
 
-    Once `stop` is set: every k records from there on a class, the last with what remains.
+    Once `stop` is set, every k records from there on form a class; the last one takes what remains.
     """
     n, m = codes.shape
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
@@ -41,7 +41,7 @@ def best_segments(geometry, codes, k, stop):
         labels[end - size[end] : end] = label
         end -= size[end]
         label += 1
-    last = 0  # the class of the records before `done`, which those that cannot found one of their own join
+    last = 0  # the class of the records before `done`, joined by those that cannot form a class of their own
     for i in range(done, n):
         if (i - done) % k == 0 and n - i >= k:
             last = label

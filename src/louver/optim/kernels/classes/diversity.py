@@ -31,13 +31,13 @@ __all__ = [
 
 EQUAL, ORDERED, TREE_DISTANCE = 0, 1, 2
 SLACK = 1e-12
-"""Room for rounding in entropies and distances, far below what `verify` allows."""
+"""Tolerance for rounding in entropies and distances, far below what `verify` allows."""
 
-# What is asked of each sensitive column is one array of numbers, for the reason given in the kernels of the loss: how
+# The requirements on each sensitive column are one array of numbers, for the reason given in the loss kernels: how
 # many columns there are, N_LIMITS numbers for each of them, then the tables they point to.
 N_LIMITS = 8
 START, STOP = 1, 2
-"""Where the values of the column stand in arrays over all values."""
+"""Where the values of the column start in arrays over all values."""
 LEAST_DISTINCT = 3
 """Distinct values needed; 0 asks for nothing."""
 LEAST_ENTROPY = 4
@@ -52,20 +52,20 @@ LEVELS = 8
 
 
 class Requirements(NamedTuple):
-    """What every class must meet, but for its size.
+    """Requirements on every class, apart from its size.
 
     Attributes
     ----------
     sensitive : int32 (n, s)
-        Codes of the s sensitive columns; -1 where a value is missing, which is no value.
+        Codes of the s sensitive columns; -1 for a missing value, which does not count as a value.
     limits : float64
-        What is asked of them.
+        Requirements on the sensitive columns.
     population : int32 (p, m)
         Codes of the population's quasi-identifiers; no rows where none is given. Ascending in column `key`.
     multiplicity : int64 (p,)
         How many people each row of the population stands for.
     matches : int64
-        People of the population who must match a class; 0 without a population.
+        Number of people in the population who must match a class; 0 without a population.
     key : int64
         A column of intervals without missing values, by which to look people up; -1 where there is none.
     """
@@ -80,7 +80,7 @@ class Requirements(NamedTuple):
 
 @kernel
 def n_sensitive_values(limits):
-    """Values of all sensitive columns together."""
+    """Total number of values of all sensitive columns."""
     n = np.int64(limits[0])
     return np.int64(limits[(n - 1) * N_LIMITS + STOP]) if n > 0 else np.int64(0)
 
@@ -104,7 +104,7 @@ def n_known(limits, s, counts):
 
 @kernel
 def distance(limits, s, counts):
-    """Earth mover's distance between a class and the whole table in sensitive column s; 0 without any value."""
+    """Earth mover's distance between a class and the whole table in sensitive column s; 0 if the class has no values."""
     field = s * N_LIMITS
     size = n_known(limits, s, counts)
     if size == 0:
@@ -137,7 +137,7 @@ def distance(limits, s, counts):
 
 @kernel
 def variety(limits, s, counts):
-    """Distinct values, and their entropy where that is asked for, of a class in sensitive column s."""
+    """Number of distinct values of a class in sensitive column s, and their entropy if required."""
     field = s * N_LIMITS
     is_entropy = limits[field + LEAST_ENTROPY] > 0
     size = n_known(limits, s, counts) if is_entropy else np.int64(0)

@@ -1,4 +1,4 @@
-"""Classes of a few thousand records while they are being improved: who is where, and what a change would cost.
+"""Classes of a few thousand records while they are being improved: which record is where, and what a change would cost.
 
 A class keeps, for every column, the two least and the two greatest codes of its records (and for sets the categories
 that occur at all and those that occur twice), so that the loss without one record, with another, or both is known in
@@ -95,7 +95,7 @@ class DraftPartition(NamedTuple):
     geometry : int64
         The other columns come first in it.
     limits : float64
-        What is asked of the sensitive columns.
+        Requirements on the sensitive columns.
     codes : int32 (n, a)
     others : int32 (n, b)
     sensitive : int32 (n, s)
@@ -203,7 +203,7 @@ def mark_inplace(draft, c, i, code):
 
 @inner
 def enter_inplace(draft, c, x):
-    """Let record x, which is in no ring, enter a class; its loss is left to `settle_inplace`."""
+    """Let record x, which is in no ring, enter a class; `settle_inplace` updates the loss later."""
     link_inplace(draft, c, x)
     for block in range(0, draft.codes.shape[1], LANES):
         for lane in range(LANES):
@@ -214,7 +214,7 @@ def enter_inplace(draft, c, x):
 
 @inner
 def leave_inplace(draft, c, x):
-    """Let record x leave class c; its loss is left to `settle_inplace`."""
+    """Let record x leave class c; `settle_inplace` updates the loss later."""
     unlink_inplace(draft, x)
     codes, ends = draft.codes, draft.ends
     is_tiny = draft.classes[c, SIZE] < 2
@@ -280,7 +280,7 @@ def has_bit(words, c, times, start, code):
 
 @inner
 def categories_after(draft, c, i, gone, come):
-    """Number of categories in a SET column once codes have gone and come (negative: none)."""
+    """Number of categories in a SET column after one code leaves and another enters (negative: none)."""
     geometry, words = draft.geometry, draft.words
     start = geometry[i * N_FIELDS + WORD_START]
     count = np.int64(0)
@@ -296,7 +296,7 @@ def categories_after(draft, c, i, gone, come):
 
 @inner
 def others_loss(draft, c, gone, come):
-    """Loss per record in the other columns, once records have gone and come (-1: nobody)."""
+    """Loss per record in the other columns after records leave and enter (-1: none)."""
     geometry, ends, others = draft.geometry, draft.ends, draft.others
     total = np.int64(0)
     for i in range(others.shape[1]):
@@ -341,7 +341,7 @@ def loss_of(draft, c):
 
 @inner
 def loss_with(draft, c, come):
-    """Loss per record of a class once a record has come."""
+    """Loss per record of a class after a record joins it."""
     codes, ends = draft.codes, draft.ends
     total = np.int32(0)
     for block in range(0, codes.shape[1], LANES):
@@ -358,7 +358,7 @@ def loss_with(draft, c, come):
 
 @inner
 def loss_without(draft, c, gone):
-    """Loss per record of a class once a record has gone."""
+    """Loss per record of a class after a record leaves it."""
     codes, ends = draft.codes, draft.ends
     total = np.int32(0)
     for block in range(0, codes.shape[1], LANES):
@@ -375,7 +375,7 @@ def loss_without(draft, c, gone):
 
 @inner
 def loss_exchanged(draft, c, gone, come):
-    """Loss per record of a class once a record has gone and another has come."""
+    """Loss per record of a class after one record leaves and another enters."""
     codes, ends = draft.codes, draft.ends
     total = np.int32(0)
     for block in range(0, codes.shape[1], LANES):
@@ -394,7 +394,7 @@ def loss_exchanged(draft, c, gone, come):
 
 @inner
 def is_allowed(draft, c, gone, come):
-    """Whether a class may be published once a record has gone and another has come (-1: nobody)."""
+    """Whether a class may be published after one record leaves and another enters (-1: none)."""
     size = draft.classes[c, SIZE] - (gone >= 0) + (come >= 0)
     if size < draft.least_size:
         return False
@@ -403,7 +403,7 @@ def is_allowed(draft, c, gone, come):
 
 @inner
 def meets_requirements(draft, c, gone, come, size):
-    """Whether a class of `size` meets what is asked beside size, as `is_allowed`."""
+    """Whether a class of `size` meets all requirements other than size, as in `is_allowed`."""
     limits, counts = draft.limits, draft.counts
     counts[:] = 0
     x = draft.classes[c, HEAD]
@@ -424,7 +424,7 @@ def is_core(draft, c):
 
 @inner
 def has_room(draft, c):
-    """Whether a class may grow: one of twice the least size is better cut in two."""
+    """Whether a class may grow: one of twice the minimum size is better split in two."""
     return not draft.is_free or draft.classes[c, SIZE] < 2 * draft.least_size - 1 or is_core(draft, c)
 
 
@@ -438,7 +438,7 @@ def splits_for(draft, c, x):
 
 @inner
 def join_change(draft, c, x):
-    """Units lost more if record x joins class c."""
+    """Additional units lost if record x joins class c."""
     if splits_for(draft, c, x):
         return draft.least_size * loss_with(draft, c, x)
     return (draft.classes[c, SIZE] + 1) * loss_with(draft, c, x) - draft.classes[c, LOSS]
@@ -478,7 +478,7 @@ def free_inplace(draft, c):
 
 @inner
 def settle_inplace(draft, c):
-    """Bring the loss of a class that records have left or entered up to date; unite it with its point's core if it
+    """Update the loss of a class that records have left or entered; unite it with its point's core if it
     lies there.
     """
     if draft.classes[c, SIZE] == 0:

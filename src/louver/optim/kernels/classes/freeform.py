@@ -1,6 +1,6 @@
 """Matching records to records, one round after another, for freeform generalisation.
 
-Every function returns early once `stop` is set; what it leaves is then of no use.
+Every function returns early once `stop` is set; its output is then meaningless.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def round_costs(geometry, codes, lower, upper, words, matches, n_rounds, costs, 
 
 @kernel
 def greedy_round(costs, match, stop):
-    """Each record in turn takes the cheapest that is free; -1 where none is."""
+    """Each record in turn takes its cheapest free partner; -1 where there is none."""
     n = costs.shape[0]
     is_taken = np.zeros(n, np.bool_)
     for i in range(n):
@@ -50,7 +50,7 @@ def greedy_round(costs, match, stop):
 
 @kernel
 def sort_greedy_round(costs, match, stop):
-    """The cheapest pairs of all first, of equal ones the first in order of rows; -1 for a record left without.
+    """Cheapest pairs first, ties broken by row order; -1 for a record left unmatched.
 
     A heap holds the cheapest free partner of every record. Partners are only ever taken, so a key whose partner is
     gone bounds the record's next one from below, and is replaced when it comes up.
@@ -78,7 +78,7 @@ def sort_greedy_round(costs, match, stop):
 
 @kernel
 def cheapest_free(costs, is_taken):
-    """The cheapest of a record's partners that is free, the first of equal ones; -1 if there is none."""
+    """The cheapest of a record's partners that is free, ties going to the first; -1 if there is none."""
     best = -1
     for j in range(costs.shape[0]):
         if not is_taken[j] and costs[j] < FORBIDDEN and (best < 0 or costs[j] < costs[best]):
@@ -145,7 +145,7 @@ def assignment(costs, stop):
 
 @kernel
 def complete_inplace(costs, match, stop):
-    """Give each record left without a match one, by an exchange with another record; returns how many still lack one."""
+    """Match each unmatched record by an exchange with another record; returns how many remain unmatched."""
     n = costs.shape[0]
     is_taken = np.zeros(n, np.bool_)
     for i in range(n):

@@ -26,9 +26,9 @@ __all__ = ["assign_leftovers_inplace", "greedy_labels"]
 
 @kernel
 def greedy_labels(geometry, codes, k, farthest_first, stop):
-    """Classes of k records, each grown from a seed by the cheapest record; label -1 for the fewer than k left.
+    """Classes of k records, each grown from a seed by the cheapest record; label -1 for the remaining records, fewer than k.
 
-    Once `stop` is set no further class is grown, and label -1 is for all who have none.
+    Once `stop` is set no further class is grown, and label -1 marks all records without one.
     Seeds are the first record left (Greedy Search), or the one farthest from the record taken last (k-member).
     """
     n, m = codes.shape
@@ -72,7 +72,7 @@ def greedy_labels(geometry, codes, k, farthest_first, stop):
 def assign_leftovers_inplace(geometry, codes, labels, n_classes, by_increment):
     """Put records without a class into existing ones, in order.
 
-    By the least increment of the class's loss, or (as Table 7 does, K4) by the least loss of the enlarged class.
+    By the smallest increase in the class's loss, or (as in Table 7, K4) by the smallest loss of the enlarged class.
     """
     lower, upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
     for i in range(codes.shape[0]):

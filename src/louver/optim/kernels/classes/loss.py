@@ -58,12 +58,12 @@ KIND = 0
 FULL = 1
 """Loss of a value that is not published at all."""
 IS_OPEN = 2
-"""Whether codes -1 that match anything occur."""
+"""Whether codes -1, which match anything, occur."""
 WORD_START, WORD_STOP = 3, 4
-"""Where the bits of the column stand among the words of a region."""
+"""Where the bits of the column lie among the words of a region."""
 TABLE = 5
 """SET: where its losses by number of categories start. TREE: where its nodes start: that above leaf a at level h
-stands at h * leaves + a from there, and its loss levels * leaves further on."""
+is at h * leaves + a from there, and its loss levels * leaves further on."""
 LEVELS, LEAVES = 6, 7
 
 
@@ -278,7 +278,7 @@ def contains(geometry, lower, upper, words, row):
             if words[geometry[j * N_FIELDS + WORD_START]] == 0:
                 return False
         elif code < 0 or (upper[j] < 0 and geometry[j * N_FIELDS + IS_OPEN] != 0):
-            continue  # what is missing, in the population or in all of the class, fits anything
+            continue  # a value missing in the population, or in the whole class, fits anything
         elif kind == SET:
             word = words[geometry[j * N_FIELDS + WORD_START] + code // WORD_BITS]
             if (word >> np.uint64(code % WORD_BITS)) & np.uint64(1) == 0:
@@ -341,9 +341,7 @@ def class_losses(geometry, codes, labels, n_classes):
     return losses
 
 
-@kernel
 def labels_loss(geometry, codes, labels, n_classes):
     """Total loss in units: that of all classes, and suppressed records (label -1) in full."""
-    n_suppressed = (labels < 0).sum()
-    losses = class_losses(geometry, codes, labels, n_classes)
-    return losses.sum() + n_suppressed * full_loss(geometry, codes.shape[1])
+    full = geometry[FULL : codes.shape[1] * N_FIELDS : N_FIELDS].sum()
+    return class_losses(geometry, codes, labels, n_classes).sum() + (labels < 0).sum() * full

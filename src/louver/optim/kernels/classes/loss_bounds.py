@@ -51,7 +51,7 @@ def least_losses(geometry, codes, multiplicity, keys, reach, first, k, with_trip
     keys : int64 (h, l)
         Near others of points `first` to `first` + h - 1, as `nearest` gives them.
     reach : int64 (h,)
-        Points that are not listed are no nearer than that.
+        Points that are not listed are no nearer than this.
     first, k : int
     with_triples : bool
         Whether to look at triples; at pairs only if not.
@@ -62,7 +62,7 @@ def least_losses(geometry, codes, multiplicity, keys, reach, first, k, with_trip
 
     Notes
     -----
-    A class S around point i holds `needed` = k - (records of i) further ones. Let each point c of S be asked how little
+    A class S around point i holds `needed` = k - (records of i) further ones. For each point c of S, ask how little
     a class can lose that holds i, c and enough others: at least the value up to which the losses of the triples (i,
     c, d) bring in the records still needed, as S holds them all and loses no less than any triple. Every point of S
     answers at most the loss of S, and together they have `needed` records: so the loss of S is at least the value up

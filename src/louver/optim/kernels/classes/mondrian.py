@@ -43,7 +43,8 @@ def mondrian_labels(geometry, requirements, codes, least_size, is_strict, stop):
         first, last = stack[depth, 0], stack[depth, 1]
         cut = find_cut_inplace(geometry, requirements, codes, order[first:last], least_size, is_strict, stop)
         if cut == 0:
-            labels[order[first:last]] = n_parts
+            for t in range(first, last):
+                labels[order[t]] = n_parts
             n_parts += 1
             continue
         stack[depth, 0], stack[depth, 1] = first, first + cut
@@ -58,26 +59,39 @@ def find_cut_inplace(geometry, requirements, codes, members, least_size, is_stri
     n, m = members.shape[0], codes.shape[1]
     if n < 2 * least_size or stop[0] != 0:
         return 0
-    lower, upper, words, _ = class_regions(geometry, codes[members], np.zeros(n, np.int64), 1)
-    widths = np.empty(m, np.int64)
+    rows = np.empty((n, m), np.int32)
+    for t in range(n):
+        for j in range(m):
+            rows[t, j] = codes[members[t], j]
+    lower, upper, words, _ = class_regions(geometry, rows, np.zeros(n, np.int64), 1)
+    widths, is_tried = np.empty(m, np.int64), np.zeros(m, np.bool_)
     for j in range(m):
         widths[j] = column_spread(geometry, j, lower[0, j], upper[0, j], words[0])
-    tried = np.argsort(-widths, kind="mergesort")
-    for j in tried:
+    values, ordered = np.empty(n, np.int64), np.empty(n, np.int64)
+    for _ in range(m):
+        j = -1
+        for other in range(m):
+            if not is_tried[other] and (j < 0 or widths[other] > widths[j]):
+                j = other
+        is_tried[j] = True
         if widths[j] == 0 and is_strict:
             break
-        by_value = np.argsort(codes[members, j], kind="mergesort")
-        ordered = members[by_value]
+        for t in range(n):
+            values[t] = rows[t, j]
+        by_value = np.argsort(values, kind="mergesort")
+        for t in range(n):
+            ordered[t] = members[by_value[t]]
         cut = nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, stop)
         if cut > 0:
-            members[:] = ordered
+            for t in range(n):
+                members[t] = ordered[t]
             return cut
     return 0
 
 
 @kernel
 def nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, stop):
-    """The allowable cut nearest the middle, of two the one before it; 0 if there is none."""
+    """The allowable cut nearest the middle, of two equally near, the one before it; 0 if there is none."""
     middle = ordered.shape[0] // 2
     most = ordered.shape[0]
     left = steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, -1, most, stop)
@@ -161,9 +175,9 @@ def steps_to_wait(limits, shrinking, growing):
 
 @kernel
 def steps_to_match(geometry, requirements, codes, ordered, side):
-    """The fewest steps after which the growing part matches enough of the population, which more of it only raises.
+    """The fewest steps after which the growing part matches enough of the population; further steps only add matches.
 
-    One step more than there are where it never does.
+    One more than the number of steps if it never does.
     """
     n = ordered.shape[0]
     low, high = 0, n // 2 + 1

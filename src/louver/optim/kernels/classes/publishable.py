@@ -1,4 +1,4 @@
-"""Making classes publishable: unite those that fail their requirements, or leave records out."""
+"""Making classes publishable: merge those that fail their requirements, or suppress records."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from louver.optim.kernels.classes.value_runs import (
 __all__ = ["may_publish", "suppress_inplace", "unite_inplace"]
 
 WINDOW = 4096
-"""Classes on either side, in the order of their first records, among which a partner is looked for."""
+"""Number of classes on either side, in the order of their first records, searched for a partner."""
 
 FEW_VALUES = 64
-"""Up to this many sensitive values every class of the window is tried as a partner, beyond it the TRIED cheapest."""
+"""Up to this many sensitive values, every class in the window is tried as a partner; above it, the TRIED cheapest."""
 
 TRIED = 256
 SEARCHED = 8
-"""Partners that are looked for one by one, before the rest is sorted."""
+"""Number of partners found one by one before the rest is sorted."""
 
 NO_COST = np.int64(2**62)
 
 
 @kernel
 def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, n_suppressible, stop):
-    """Unite every class that may not be published with the class that costs least, or leave it out if that costs less.
+    """Merge every class that may not be published with the cheapest other class, or suppress it if that costs less.
 
-    Classes with which it may be published go before all others; of equal ones the first is taken. Once `stop` is
-    set the partner is simply the next class in order, so that an end is near.
+    Classes that make it publishable take precedence; among equals the first is chosen. Once `stop` is
+    set, the partner is simply the next class in order, so that the run ends soon.
 
-    Returns the number of classes that still may not be published: 0, or 1 when all are united in vain.
+    Returns the number of classes that still may not be published: 0, or 1 if merging all of them was not enough.
     """
     by_class_lower, by_class_upper, words, sizes = class_regions(geometry, codes, labels, n_classes)
     lower, upper = np.ascontiguousarray(by_class_lower.T), np.ascontiguousarray(by_class_upper.T)
@@ -109,9 +109,9 @@ def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, 
 
 @kernel
 def window_of(sizes, c, stop):
-    """The classes first to last - 1 among which a partner for class c is sought: one at least, if there is any.
+    """The classes first to last - 1 searched for a partner for class c: at least one, if there is any.
 
-    The WINDOW classes on either side; where none of these is left, or once `stop` is set, up to the nearest that is.
+    The WINDOW classes on either side; where none of these remains, or once `stop` is set, up to the nearest remaining one.
     """
     n = sizes.shape[0]
     first, last = max(0, c - WINDOW), min(n, c + WINDOW + 1)
@@ -142,7 +142,7 @@ def may_publish(geometry, requirements, lower, upper, words, counts, size, least
 
 @kernel
 def merged_spreads_inplace(geometry, is_mixed, lower, upper, words, c, first, last, total):
-    """Loss per record of class c united with each of the classes first to last - 1."""
+    """Loss per record of class c merged with each of the classes first to last - 1."""
     total[first:last] = 0
     for j in range(lower.shape[0]):
         add_widths_inplace(
@@ -164,7 +164,7 @@ def merged_spreads_inplace(geometry, is_mixed, lower, upper, words, c, first, la
 def cheapest_partner(values, runs, sizes, losses, total, costs, c, first, last, least_size, n_tried):
     """The class whose union with class c adds least loss, and that loss; -1 if c is alone.
 
-    Of the `n_tried` cheapest, those with which c becomes diverse go before all others.
+    Among the `n_tried` cheapest, those that make c diverse take precedence over all others.
     """
     for d in range(first, last):
         costs[d] = NO_COST
@@ -192,7 +192,7 @@ def cheapest_partner(values, runs, sizes, losses, total, costs, c, first, last, 
 
 @kernel
 def first_diverse(values, runs, sizes, costs, c, first, last, least_size, n_tried, best, best_cost):
-    """The cheapest class of those with a cost left with which c becomes diverse; otherwise `best`."""
+    """The cheapest remaining class that makes c diverse when merged with it; otherwise `best`."""
     order = np.argsort(costs[first:last], kind="mergesort")
     for t in range(min(n_tried - SEARCHED, last - first)):
         d = first + order[t]
@@ -212,7 +212,7 @@ def makes_diverse(values, runs, sizes, c, d, least_size):
 
 @kernel
 def suppress_inplace(geometry, requirements, codes, labels, n_classes, least_size, n_suppressible, stop):
-    """Leave out, one after another, the record whose absence saves most beyond its own loss; returns how many.
+    """Repeatedly suppress the record whose removal saves most beyond its own loss; returns how many were suppressed.
 
     Ends early once `stop` is set.
     """
@@ -260,7 +260,7 @@ def suppress_inplace(geometry, requirements, codes, labels, n_classes, least_siz
 
 @kernel
 def class_gains_inplace(geometry, requirements, codes, members, labels, c, least_size, full, gains, stop):
-    """What leaving out each member of class c alone would save; 0 where the rest may not be published."""
+    """Loss saved by suppressing each single member of class c; 0 where the rest may not be published."""
     m = codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
     words = np.empty(n_words(geometry, m), np.uint64)

@@ -17,13 +17,13 @@ def group_points(atoms, blocks, start, n_blocks, columns, weight, group, sizes):
     Parameters
     ----------
     atoms : int32 (p, m)
-        Value of each point in each column, by number.
+        Number of the value of each point in each column.
     blocks : int32
         Block of every value, column after column.
     start, n_blocks : int64 (m,)
         Where each column starts in `blocks`, and how many blocks it has.
     columns : int64
-        Columns that divide. The number of groups times the product of their numbers of blocks is below 2^63.
+        Columns to divide by. The number of groups times the product of their numbers of blocks is below 2^63.
     weight : int64 (p,)
         Records of each point.
     group : int64 (p,)
@@ -61,7 +61,7 @@ def group_points(atoms, blocks, start, n_blocks, columns, weight, group, sizes):
 
 @kernel
 def diverse_groups(limits, sensitive, group, sizes):
-    """Which groups of records meet what is asked of their sensitive values; `group` is that of each record."""
+    """Which groups of records meet the requirements on their sensitive values; `group` gives the group of each record."""
     counts = np.zeros((sizes.shape[0], n_sensitive_values(limits)), np.int64)
     for i in range(group.shape[0]):
         count_inplace(limits, counts[group[i]], sensitive[i], 1)

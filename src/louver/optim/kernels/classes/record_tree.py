@@ -1,7 +1,7 @@
 """A tree over records that finds the record by which a class grows least, and the one farthest from a record.
 
 Records are cut by the widest column into leaves of LEAF records; ARITY neighbouring leaves, and then groups of
-groups, share a node. A node knows the region of its records, how many of them are left and the least of their numbers.
+groups, share a node. A node stores the region of its records, how many of them are left and their lowest number.
 
 The search is best-first with stale keys: as a class grows, what a record would cost only rises, so a key computed for a
 smaller class remains a lower bound, and the node on top of the heap is the answer once its key is fresh. Keys are
@@ -56,7 +56,7 @@ NUMBER_BITS = 31
 NUMBER_MASK = 2**NUMBER_BITS - 1
 NO_KEY = np.int64(2**63 - 1)
 MAX_LEAVES = 64
-"""Leaves in which the neighbours of a record are sought."""
+"""Number of leaves searched for the neighbours of a record."""
 
 
 class NumberedRecords(NamedTuple):
@@ -65,13 +65,13 @@ class NumberedRecords(NamedTuple):
     Attributes
     ----------
     codes : int32 (n, m)
-        Codes of all records, also of those that are not in the tree.
+        Codes of all records, including those not in the tree.
     record : int32 (leaves, LEAF)
         Records of each leaf, the first `left` of them still there.
     data : int32 (leaves, m, LEAF)
         Their codes, by column.
     left, first : int64 (nodes,)
-        Records left below a node, and the least of their numbers.
+        Number of records left below a node, and their lowest record number.
     lower, upper : int32 (m, nodes)
     words : uint64 (nodes, words)
     parent, child : int64 (nodes,)
@@ -151,7 +151,7 @@ def select_inplace(order, values, first, last, middle):
 
 @kernel
 def column_width(geometry, codes, order, first, last, j):
-    """What records order[first:last] lose in column j, by least and greatest code; -1 where these are equal."""
+    """Loss of records order[first:last] in column j, by least and greatest code; -1 where these are equal."""
     low = high = codes[order[first], j]
     for t in range(first, last):
         low = min(low, codes[order[t], j])
@@ -180,7 +180,7 @@ def widest_column(geometry, codes, order, first, last):
 
 @kernel
 def leaf_order(geometry, codes, members):
-    """The members in an order whose runs of LEAF lie close together."""
+    """The members, ordered so that each run of LEAF records lies close together."""
     order = members.copy()
     n = order.shape[0]
     stack = np.empty((128, 2), np.int64)
@@ -203,7 +203,7 @@ def leaf_order(geometry, codes, members):
 
 @kernel
 def count_nodes(n_leaves):
-    """Nodes of all levels above and with `n_leaves` leaves, and where the top level starts."""
+    """Number of nodes in a tree with `n_leaves` leaves, and where the top level starts."""
     total, level, start = n_leaves, n_leaves, 0
     while level > ARITY:
         start = total
@@ -271,7 +271,7 @@ def build_tree(geometry, codes, members):
 
 @kernel
 def remove_inplace(tree, i):
-    """Take a record out; regions stay as they are, and so remain bounds."""
+    """Remove a record; the regions are left unchanged and so remain valid bounds."""
     leaf = tree.place[i]
     tree.place[i] = -1
     last = tree.left[leaf] - 1
@@ -346,7 +346,7 @@ def pop_inplace(heap):
 
 @kernel
 def push_nodes_inplace(tree, geometry, search, is_mixed, start, stop, lower, upper, words):
-    """Put nodes start to stop - 1 on the heap, by the least that growing into them costs."""
+    """Put nodes start to stop - 1 on the heap, keyed by the least cost of growing into them."""
     heap, total = search.heap, search.total
     total[: stop - start] = 0
     for j in range(lower.shape[0]):
@@ -372,7 +372,7 @@ def leaf_totals_inplace(total, geometry, is_mixed, codes, record, data, count, l
         return
     total[:LEAF] = 0
     for j in range(lower.shape[0]):
-        # All of the leaf, also what has left it: a fixed number of turns becomes vector code.
+        # The whole leaf, including removed records: a loop of fixed length is vectorised.
         add_widths_inplace(total, data[j], data[j], LEAF, lower[j], upper[j])
 
 
@@ -391,7 +391,7 @@ def leaf_keys(total, record, count):
 
 @kernel
 def grow_inplace(tree, geometry, search, lower, upper, words, members, size, target):
-    """Grow the class members[:size] with this region to `target` records, each the cheapest; they leave the tree."""
+    """Grow the class members[:size] with this region to `target` records, always by the cheapest, and remove these from the tree."""
     heap, total = search.heap, search.total
     codes, record, data, count, child = tree.codes, tree.record, tree.data, tree.left, tree.child
     is_mixed = has_other_kinds(geometry, codes.shape[1])
@@ -420,11 +420,11 @@ def grow_inplace(tree, geometry, search, lower, upper, words, members, size, tar
 
 @kernel
 def nearest(tree, geometry, first, last, n_wanted):
-    """Near others of records first to last - 1, nearest first, as keys (distance, number) in one integer.
+    """Neighbours of records first to last - 1, nearest first, as keys (distance, number) in one integer.
 
-    The distance of two records is the loss per record of a class of both. A search ends after MAX_LEAVES leaves, so that
-    many columns, which leave little to prune, do not cost all pairs. Returns the keys (NO_KEY where there are no more)
-    and for each record its reach: what is not listed is no nearer than that.
+    The distance of two records is the loss per record of the class of these two. A search ends after MAX_LEAVES leaves, so that
+    with many columns, where little can be pruned, not all pairs are compared. Returns the keys (NO_KEY where there are no more)
+    and for each record its reach: records not listed are no nearer than that.
     """
     m = tree.codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)
@@ -441,7 +441,7 @@ def nearest(tree, geometry, first, last, n_wanted):
 
 @kernel
 def nearest_inplace(tree, geometry, search, i, lower, upper, words, keys):
-    """Near others of record i, whose region is given, as `nearest`; returns its reach."""
+    """Neighbours of record i, whose region is given, as in `nearest`; returns its reach."""
     heap, total, worst = search.heap, search.total, keys.shape[0] - 1
     codes, record, data, count, child = tree.codes, tree.record, tree.data, tree.left, tree.child
     is_mixed = has_other_kinds(geometry, codes.shape[1])
@@ -474,7 +474,7 @@ def nearest_inplace(tree, geometry, search, i, lower, upper, words, keys):
 
 @kernel
 def farthest(tree, geometry, search, row, lower, upper, words):
-    """Record with the greatest distance (loss per record together with `row`), of several the least number.
+    """Record with the greatest distance (loss per record together with `row`); ties go to the lowest number.
 
     `lower`, `upper`, `words` are workspace for a region.
     """
@@ -502,7 +502,7 @@ def farthest(tree, geometry, search, row, lower, upper, words):
 
 @kernel
 def farthest_bounds_inplace(tree, geometry, bound, row):
-    """For every leaf the most that one of its records can be away from `row`; -1 where none is left."""
+    """For every leaf, the largest possible distance of its records from `row`; -1 where none is left."""
     bound[:] = 0
     n_leaves = tree.n_leaves
     for j in range(row.shape[0]):

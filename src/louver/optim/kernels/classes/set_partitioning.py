@@ -1,7 +1,7 @@
 """Classes priced against a value per record: the columns of the set-partitioning problem, and their exact cover.
 
-Records that are equal in everything that matters are one *point* with a multiplicity, so that what differs only in
-which of the equal records it takes is looked at once. A class is a list of points, each as often as it takes records
+Records that are equal in everything that matters are one *point* with a multiplicity, so that choices that differ only
+in which equal records they take are examined once. A class is a list of points, each as often as it takes records
 of it, in ascending order; its *head* is the first.
 
 Every point has a price; the reduced cost of a class is its loss less the prices of its records. Prices under which no
@@ -26,7 +26,7 @@ STOPPED = -1
 """Status: the limit on work was reached before the answer was complete."""
 
 PROBES = 16
-"""Places looked at in the memory of sets reached before."""
+"""Slots probed in the memory of sets reached before."""
 
 
 @kernel
@@ -77,7 +77,7 @@ def list_classes(
         Points.
     multiplicity, prices : int64 (p,)
     limits : int64 (p,)
-        Per head; with `is_minimising` lowered below each class found, so that only ever better ones are listed.
+        Per head; with `is_minimising`, lowered below each class found, so that each class listed is better than the last.
     max_nodes : int
         Limit on the nodes of the search; `stop` is the same limit set from outside.
     out : int32 (capacity, most_size + 1)
@@ -156,7 +156,7 @@ def list_classes(
                 depth -= 1
                 continue
             at[depth] = c + 1
-            # The record itself is counted among those that may follow, which only lowers the bound.
+            # The record itself is counted among the candidates that may follow, which only lowers the bound.
             bound = optimistic(
                 depth + 2, width[depth, c], value[depth] + price[depth, c], price[depth], spare[depth], c,
                 n_candidates[depth], least_size, most_size,
@@ -231,7 +231,7 @@ def fit_prices_inplace(
     prices : float64 (p,)
         Start and best answer.
     fee : float64 (1,)
-        Price of leaving one record out, beside its full loss; start and best answer.
+        Price of leaving one record out, in addition to its full loss; start and best answer.
     upper_bound : float
         Loss of a known partition, which sets the length of the steps.
 
@@ -341,7 +341,7 @@ def cover(
     chosen,
     stop,
 ):
-    """Take every record exactly once into a class, or leave it out, within a budget of reduced costs.
+    """Put every record into exactly one class, or leave it out, within a budget of reduced costs.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ def cover(
     option[0] = start[0]
     # At each depth `head` is the first point with records left, and the options before `option` were tried; the last
     # option of a head, numbered start[head + 1], is to leave one record out. Equal heads take options in ascending
-    # order, as the order of their classes does not matter. pick is -1 while nothing is taken at a depth.
+    # order, because the order of their classes does not matter. pick is -1 while nothing is taken at a depth.
     while depth >= 0:
         i, c = head[depth], option[depth]
         if pick[depth] >= 0:
@@ -435,7 +435,7 @@ def take_inplace(classes, left, c):
 
 @kernel
 def put_back_inplace(classes, start, left, i, c):
-    """Undo the option c of head i."""
+    """Undo the choice of option c for head i."""
     if c == start[i + 1]:
         left[i] += 1
         return

@@ -1,6 +1,6 @@
-"""Sensitive values of classes as sorted runs (value, how often), so that a union is judged without counting anew.
+"""Sensitive values of classes as sorted runs (value, how often), so that a union is judged without recounting.
 
-A class of s records has at most s different values, however many the column has: what is asked of it is judged in
+A class of s records has at most s different values, however many the column has: its requirements are checked in
 O(s), where an array of counts takes O(values). Values are numbered so that those below one node of a hierarchy stand
 together; then the runs of every level follow from those of the values.
 
@@ -39,8 +39,8 @@ from louver.optim.kernels.classes.diversity import (
 )
 
 __all__ = [
-    "Runs",
-    "Values",
+    "ClassRuns",
+    "SensitiveValues",
     "can_pass",
     "class_runs",
     "is_union_diverse",
@@ -51,13 +51,13 @@ __all__ = [
 NONE = -1
 
 
-class Values(NamedTuple):
+class SensitiveValues(NamedTuple):
     """The whole table, values of all sensitive columns one after another.
 
     Attributes
     ----------
     limits : float64
-        What is asked, as in `louver.optim.kernels.classes.diversity`.
+        The requirements, as in `louver.optim.kernels.classes.diversity`.
     place : int64 (values,)
         Position of each code among the values of its column.
     share : float64 (values,)
@@ -83,7 +83,7 @@ class Values(NamedTuple):
     gathered: NDArray[np.int64]
 
 
-class Runs(NamedTuple):
+class ClassRuns(NamedTuple):
     """Runs of all classes, linked in ascending order of position.
 
     Attributes
@@ -111,7 +111,7 @@ class Runs(NamedTuple):
 
 @kernel
 def sensitive_values(limits):
-    """What is known of the values before any class is looked at."""
+    """What is known about the values before any class is examined."""
     n_columns, n = np.int64(limits[0]), n_sensitive_values(limits)
     most = np.int64(0)
     for s in range(n_columns):
@@ -146,7 +146,7 @@ def sensitive_values(limits):
                 node[h, start + position] = np.int64(limits[nodes + order[position]])
                 node_share[h, start + position] = shares[node[h, start + position]]
     room, more_room = np.empty(most, np.int64), np.empty(most, np.int64)
-    return Values(limits, place, share, up_to, before, node, node_share, room, more_room)
+    return SensitiveValues(limits, place, share, up_to, before, node, node_share, room, more_room)
 
 
 @kernel
@@ -181,7 +181,7 @@ def class_runs(values, sensitive, labels, n_classes):
             last_class = c
             n_runs += 1
     known = np.zeros((n_classes, n_columns), np.int64)
-    runs = Runs(first, following, position, count, known, np.zeros((n_classes, n_columns)))
+    runs = ClassRuns(first, following, position, count, known, np.zeros((n_classes, n_columns)))
     for c in range(n_classes):
         measure_inplace(values, runs, c)
     return runs
@@ -189,7 +189,7 @@ def class_runs(values, sensitive, labels, n_classes):
 
 @inner
 def measure_inplace(values, runs, c):
-    """Bring known records and their number x distance of a class up to date."""
+    """Update a class's count of known records and its product of count and distance."""
     for s in range(runs.first.shape[1]):
         size = np.int64(0)
         run = runs.first[c, s]
@@ -213,7 +213,7 @@ def can_pass(values, runs, c, d, size):
 
 @inner
 def is_union_diverse(values, runs, c, d):
-    """Whether class c, united with class d unless that is -1, has what is asked."""
+    """Whether class c, united with class d unless that is -1, meets the requirements."""
     for s in range(runs.first.shape[1]):
         field = s * N_LIMITS
         other = runs.first[d, s] if d >= 0 else NONE

@@ -20,19 +20,25 @@ from louver.optim.kernels.families.rounding import (
     round_family_inplace,
     split_count,
 )
-from louver.optim.kernels.families.semismooth import SOLVED, STALLED, Family, solve_family_inplace, weigh
+from louver.optim.kernels.families.semismooth import (
+    SOLVED,
+    STALLED,
+    FamilyArrays,
+    solve_family_inplace,
+    weigh,
+)
 
 __all__ = ["INFEASIBLE", "Batch", "round_batch_inplace", "solve_batch_inplace"]
 
 INFEASIBLE = 2
 
 MAX_PROXIMAL = 40  # rounds for type counts that are bounded but not measured
-SOFTNESS = 1e-3  # weight of such a count against that of the cells it sums
+SOFTNESS = 1e-3  # weight of such a count relative to that of the cells it sums
 UNSETTLED = 1e-5  # persons a round may still move it by; times SOFTNESS, this is the error that is left
 
 
 class Batch(NamedTuple):
-    """Parents, children and noisy counts; see `Family` for what the parts mean.
+    """Parents, children and noisy counts; see `FamilyArrays` for what the parts mean.
 
     `cell` lists the cells each parent's children may fill, ascending, `parent` its count. `link_row` is
     (links, cells of the schema) with rows numbered through all links, the types first. `lower` and `upper`
@@ -86,7 +92,7 @@ def _sorted_cells(batch, f):
 
 @kernel
 def _local_rows(batch, cells):
-    """Rows of the links that these cells touch, numbered anew in ascending order; and how many are types."""
+    """Rows of the links that these cells touch, renumbered in ascending order, and how many of them are types."""
     n_links, n = batch.link_row.shape[0], cells.shape[0]
     place = np.empty(batch.weight.shape[1], np.int64)
     place[:] = -1
@@ -150,7 +156,7 @@ def _gather(batch, f, order, group_start):
         is_feasible = _is_feasible(batch, first, last, held)
     slot_start, entry_cell, detail, a, v, grouped = _gather_slots(batch, first, cells, group_start, row, keep)
     share, inverse, alone, ratio = weigh(group_start.shape[0] - 1, slot_start, a, v)
-    family = Family(
+    family = FamilyArrays(
         a, v, share, inverse, alone, ratio, batch.has_parent, parent, group_start, slot_start, entry_cell, detail, grouped, row,
         weight, noisy, n_types, batch.is_bounded, keep, lower, upper,
     )  # fmt: skip
@@ -219,7 +225,9 @@ def _solve_proximal_inplace(family, h, tolerance):
     family.weight[: family.n_types] = SOFTNESS * least * family.n_types / family.parent.shape[0]
     held = np.empty((family.n_types, m))
     _type_counts_inplace(family, h, held)
-    family.noisy[: family.n_types] = held
+    for k in range(family.n_types):
+        for c in range(m):
+            family.noisy[k, c] = held[k, c]
     price = np.zeros(family.parent.shape[0])
     z = np.zeros((n_rows, m))
     n_steps, residual = 0, 0.0
@@ -276,7 +284,8 @@ def solve_batch_inplace(batch, tolerance, counts, status, n_steps, residual):
         if n == 0 or m == 0:
             continue
         if m == 1 and batch.has_parent:
-            counts[offset : offset + n] = batch.parent[batch.cell_start[f] : batch.cell_start[f + 1]]
+            for i in range(n):
+                counts[offset + i] = batch.parent[batch.cell_start[f] + i]
         family, is_feasible = _gather(batch, f, order, group_start)
         if not is_feasible:
             status[f] = INFEASIBLE

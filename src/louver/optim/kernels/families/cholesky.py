@@ -1,4 +1,4 @@
-"""Cholesky factors of small and middling symmetric positive semidefinite matrices.
+"""Cholesky factors of small and medium-sized symmetric positive semidefinite matrices.
 
 Written out rather than left to a BLAS, so that the digits do not depend on a library or its number of
 threads. Upper triangles are used throughout: inner loops then run along rows and need no reductions.

@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 UNBOUNDED = np.int64(1 << 40)
-"""A bound that never binds; sums of a million of them stay within 64 bits."""
+"""A bound that never binds; the sum of a million of them fits in 64 bits."""
 
-SLACK = 1e-9  # persons: a set is violated, in floating point, beyond this
+SLACK = 1e-9  # in persons: floating-point violations of a set beyond this count
 
 
 @kernel
@@ -51,7 +51,7 @@ def restrict_inplace(lower, upper, keep, own_lower, own_upper):
                 full |= 1 << place[j]
         own_upper[s] = upper[full]
         own_lower[s] = lower[full | outside]
-    # The empty set sums to nothing; what the types outside must hold is checked by the caller.
+    # The empty set sums to zero; the caller checks what the types outside must hold.
     own_lower[0] = 0
     own_upper[0] = 0
     return n_types
@@ -59,7 +59,7 @@ def restrict_inplace(lower, upper, keep, own_lower, own_upper):
 
 @inner
 def _value(lower, upper, k, s):
-    """f of a set that may hold the ground (bit k)."""
+    """f of a set that may contain the ground (bit k)."""
     if s >> k & 1:
         return -lower[((1 << k) - 1) & ~s]
     return upper[s]
@@ -156,7 +156,7 @@ def is_member(lower, upper, k, counts):
 def exchange_masks_inplace(lower, upper, k, counts, allow):
     """`allow[i]` = the types j that can give one person to type i; bit k and `allow[k]` mean the ground.
 
-    A set is tight where the counts attain its bound. One more of i and one less of j stays inside exactly if
+    A set is tight where the counts attain its bound. One more of i and one fewer of j stays inside if and only if
     every tight set that holds i also holds j.
     """
     everything = (1 << (k + 1)) - 1
@@ -218,7 +218,7 @@ def nearest_inplace(lower, upper, k, wanted, out, allow):
 
 @inner
 def box_inplace(lower, upper, k, at_least, at_most, new_lower, new_upper):
-    """Intersect with bounds on every single type; False where nothing is left.
+    """Intersect with bounds on every single type; False if nothing is left.
 
     Implements: Frank & Tardos (1988), the border functions of a generalised polymatroid cut by a box.
     Cost: O(4^k k).

@@ -1,13 +1,13 @@
-"""Round the counts of a parent's children to integers, as near as the constraints allow.
+"""Round the counts of a parent's children to integers, as closely as the constraints allow.
 
 Every count becomes its floor or one more. Cell by cell the children must add up to the parent, and the type
 counts of each child must stay in its polymatroid. The largest sum of fractions rounded up is the least L1
 distance, because the number of counts rounded up is fixed.
 
-First each cell gives its units to the largest fractions. That is best possible but for the children's bounds,
+First each cell gives its units to the largest fractions. That is optimal except for the children's bounds,
 so what they hold of each type (`held`) may differ from any admissible vector (`target`, chosen as near as can
 be). The excess is then carried, one person at a time, along shortest paths: a step moves a person of a cell
-to another child, at the price of the fractions, or exchanges two types within a child's target, for nothing.
+to another child, at the price of the fractions, or exchanges two types within a child's target, at no cost.
 This is the successive shortest path method for submodular flows; paths with the fewest steps among the
 shortest keep every target admissible.
 
@@ -30,7 +30,7 @@ ROUNDED = 0
 FAILED = 1
 
 FRACTION_STEPS = 1 << 20
-SNAP = 1e-6  # persons: counts this near to an integer are that integer
+SNAP = 1e-6  # in persons: counts this close to an integer are snapped to it
 FAR_AWAY = np.int64(1 << 62)
 
 
@@ -108,7 +108,7 @@ def _largest_first_inplace(family, floor, is_up, potential):
 
 @inner
 def _own_bits_inplace(keep, n_types, own):
-    """own[j] = the type that bit j of the restricted masks stands for; returns how many there are."""
+    """Set own[j] to the type that bit j of the restricted masks stands for; returns how many there are."""
     k = 0
     for t in range(n_types):
         if keep >> t & 1:

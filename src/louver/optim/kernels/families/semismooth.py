@@ -28,7 +28,7 @@ from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.families.cholesky import factor_inplace, solve_inplace, solve_transposed_inplace
 from louver.optim.kernels.families.polymatroid import project_inplace
 
-__all__ = ["SOLVED", "STALLED", "Family", "solve_family_inplace", "weigh"]
+__all__ = ["SOLVED", "STALLED", "FamilyArrays", "solve_family_inplace", "weigh"]
 
 SOLVED = 0
 STALLED = 1
@@ -36,16 +36,16 @@ STALLED = 1
 MAX_STEPS = 120  # Newton steps on z
 MAX_GROUP_STEPS = 60  # Newton steps on the prices of one group
 MAX_TRIALS = 30  # step lengths tried along one direction
-MAX_IDLE = 60  # steps on z that may pass until the residual is halved again; beyond them it is rounding
+MAX_IDLE = 60  # steps on z allowed without halving the residual; after that, what remains is rounding error
 MAX_GROUP_IDLE = 12  # the same for the prices of one group
-ENOUGH = 0.2  # a step may overshoot until the slope is minus this share of the first
+ENOUGH = 0.2  # a step may overshoot until the slope is minus this share of the initial one
 FAR = 0.7  # a step is too short while this share of the slope is left
-LONGEST = 256.0  # times the Newton step
+LONGEST = 256.0  # longest step, as a multiple of the Newton step
 MAX_TYPES = 16
 
 
-class Family(NamedTuple):
-    """One parent and its children, as arrays; the module's text explains them.
+class FamilyArrays(NamedTuple):
+    """One parent and its children, as arrays; the module docstring explains them.
 
     Cells are sorted by group, group j being cells group_start[j] to group_start[j + 1]. Entry e, one cell of
     one child, belongs to cell[e]; slot s holds entries slot_start[s] to slot_start[s + 1]. `a` and `detail` have
@@ -140,7 +140,7 @@ def _price_single_inplace(family, j, price, zeta, h, tolerance):
     shift = max(price[i] * inverse[first], -highest)
     for _ in range(MAX_GROUP_STEPS):
         total, active = 0.0, 0.0
-        for e in range(first, last):  # without branches, which could not be foretold
+        for e in range(first, last):  # without branches, which could not be predicted
             value = h[e] + shift * ratio[e]
             total += max(value, 0.0)
             active += ratio[e] * (value > 0.0)
@@ -195,7 +195,7 @@ def _group_gradient(family, j, price, zeta, h, gradient, curvature):
             curvature[p, q] = 0.0
     for slot in range(j * m, (j + 1) * m):
         first, last = slot_start[slot], slot_start[slot + 1]
-        if last - first == 1:  # most children can fill one cell of a group only
+        if last - first == 1:  # most children can fill only one cell of a group
             p = cell[first] - start
             s = (
                 a[first] * detail[first] + v[slot] * grouped[slot] + price[cell[first]] - zeta[first]
@@ -281,7 +281,7 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
 
 @inner
 def _pressure(family, slot, h):
-    """What counts in a slot, times their weights, have to exceed before they are positive."""
+    """The threshold that the counts in a slot, times their weights, must exceed to be positive."""
     if family.v[slot] == 0.0:
         return 0.0
     held = 0.0
@@ -306,7 +306,7 @@ def _wake(family, j, p, price, zeta, h):
 
 @inner
 def _next_length(low, low_slope, high, high_slope):
-    """Where the falling slope crosses zero, between two lengths, or further out while it has not."""
+    """The step length at which the falling slope crosses zero, between two lengths, or further out if it has not yet."""
     if high == 0.0:
         return min(4.0 * low, LONGEST)
     t = low + (high - low) * low_slope / (low_slope - high_slope)
@@ -394,7 +394,7 @@ def _gradient_inplace(family, h, g, gradient):
 
 @kernel
 def _reach_inplace(family, h, price, z, zeta, g, gradient, reach):
-    """How far each z must move, in persons, before anything reacts, for rows to which nothing does.
+    """How far each z must move, in persons, before anything responds, for rows to which nothing does.
 
     A type count held at a bound stays there while it would exceed it; a row none of whose cells is filled
     stays empty until the cell nearest to it is.
@@ -528,7 +528,8 @@ def _direction_by_cells(family, h, block, gradient, reach, step, price_step):
             own_reach[k], reduced[c, k] = reach[k, c], gradient[k, c]
         _add_reaction_inplace(family, c, h, price_step, reduced[c])
         solve_inplace(factors[c], n_rows, reduced[c], own_reach)
-        step[:, c] = reduced[c]
+        for k in range(n_rows):
+            step[k, c] = reduced[c, k]
 
 
 @inner
@@ -699,7 +700,8 @@ def _parent_residual(family, h):
     if not family.has_parent:
         return 0.0
     left = np.empty(family.parent.shape[0])
-    left[:] = family.parent
+    for i in range(left.shape[0]):
+        left[i] = family.parent[i]
     for e in range(h.shape[0]):
         left[family.cell[e]] -= h[e]
     worst = 0.0
@@ -769,8 +771,11 @@ def solve_family_inplace(family, h, price, z, tolerance):
         else:
             _direction_by_links(family, h, block, gradient, reach, place, n_in_use, step, price_step)
         slope = _inner_product(step, gradient)
-        old_z[:] = z
-        old_price[:] = price
+        for k in range(z.shape[0]):
+            for c in range(z.shape[1]):
+                old_z[k, c] = z[k, c]
+        for i in range(price.shape[0]):
+            old_price[i] = price[i]
         low, low_slope, high, high_slope = 0.0, slope, 0.0, 0.0
         t = 1.0
         for _ in range(MAX_TRIALS):

@@ -13,14 +13,14 @@ from louver.optim.kernels import inner, kernel
 
 __all__ = ["LARGE", "draws_inplace", "likelihoods_inplace", "posteriors_inplace"]
 
-LARGE = 200.0  # mean from which a count is taken as normal
-REACH = 12.0  # standard deviations of the noise that are summed
-WIDTH = 9.0  # standard deviations of the count that are summed
+LARGE = 200.0  # mean above which a count is treated as normal
+REACH = 12.0  # standard deviations of noise covered by the sum
+WIDTH = 9.0  # standard deviations of the count covered by the sum
 
 
 @inner
 def _noise_inplace(value, variance, noise):
-    """Density of normal noise, up to a factor, for counts 0, 1, ... seen as `value`: 1 at the nearest count; how many matter."""
+    """Density of normal noise, up to a factor, for counts 0, 1, ... observed as `value`: 1 at the nearest count; and how many matter."""
     nearest = max(value, 0.0)
     last = min(noise.shape[0], int(nearest + REACH * np.sqrt(variance)) + 2)
     for k in range(last):
@@ -84,7 +84,7 @@ def posteriors_inplace(expected, values, variances, factors, variation, weights,
             zeroth += weights[kind[i], j] * density
             first += weights[kind[i], j] * one
             second += weights[kind[i], j] * two
-        if zeroth < 1e-280:  # nothing explains the value: it is believed
+        if zeroth < 1e-280:  # nothing explains the value: take it as it is
             mean[i], variance[i] = max(values[i], 0.0), variances[i]
         else:
             mean[i] = first / zeroth
@@ -95,7 +95,7 @@ def posteriors_inplace(expected, values, variances, factors, variation, weights,
 def draws_inplace(
     expected, values, variances, factors, variation, weights, kind, uniform, normal, drawn, variance
 ):
-    """One count of every posterior: a factor is drawn, then the count given the factor; and the variance that it then has.
+    """One draw of the count from every posterior: a factor is drawn, then the count given it; and the resulting variance.
 
     `uniform` decides the factor and, as far as it is left, the count; `normal` is the same in standard deviations, for counts that
     are taken as normal.
@@ -110,7 +110,7 @@ def draws_inplace(
             density = _moments(mean, variation, values[i], variances[i], noise, n_noise)[0]
             chance[j] = weights[kind[i], j] * density
             summed += chance[j]
-        if summed < 1e-280:  # nothing explains the value: it is believed
+        if summed < 1e-280:  # nothing explains the value: take it as it is
             drawn[i], variance[i] = max(values[i] + np.sqrt(variances[i]) * normal[i], 0.0), variances[i]
             continue
         left, j = uniform[i] * summed, 0

@@ -91,6 +91,15 @@ def _group_inplace(seen, values, place, first, last, offsets, log_weight, poster
     return highest + np.log(summed), sum_mean, max(sum_square - sum_mean * sum_mean, 0.0)
 
 
+@inner
+def _longest(start):
+    """The length of the longest run."""
+    longest = 0
+    for i in range(start.shape[0] - 1):
+        longest = max(longest, start[i + 1] - start[i])
+    return longest
+
+
 @kernel
 def leaves_inplace(
     seen, start, group_start, values, place, kind, size_offsets, size_weight, size_kind, factor_offsets,
@@ -105,11 +114,11 @@ def leaves_inplace(
     factors), the weights of all groups added up.
     """
     n_sizes, n_factors = size_offsets.shape[0], factor_offsets.shape[0]
-    widest = np.max(start[1:] - start[:-1]) if start.shape[0] > 1 else 0
+    widest = _longest(start)
     moments, all_moments = np.empty((widest, 2)), np.empty((n_sizes, widest, 2))
     moved = np.empty(widest, dtype=np.int64)
     posterior = np.empty(n_factors)
-    most = np.max(group_start[1:] - group_start[:-1]) if group_start.shape[0] > 1 else 0
+    most = _longest(group_start)
     kept = np.empty((n_sizes, max(widest, most) + 1, n_factors))
     g = 0
     for c in range(start.shape[0] - 1):
@@ -203,7 +212,7 @@ def draw_leaves_inplace(
     entry per group, uniform and normal (the same in standard deviations) of one per cell.
     """
     n_factors = factor_offsets.shape[0]
-    widest = np.max(start[1:] - start[:-1]) if start.shape[0] > 1 else 0
+    widest = _longest(start)
     moments, moved, posterior = np.empty((widest, 2)), np.empty(widest, dtype=np.int64), np.empty(n_factors)
     g = 0
     for c in range(start.shape[0] - 1):
@@ -247,20 +256,34 @@ def _quantile(points, cumulative, q):
 
 
 @inner
+def _up_to(point, sizes, size_mean, size_variance):
+    """Chance of a count of at most `point` under a mixture of normals."""
+    below = 0.0
+    for s in range(sizes.shape[0]):
+        if sizes[s] > 1e-9:
+            spread = math.sqrt(size_variance[s]) + 1e-3
+            x = (point + 0.5 - size_mean[s]) / spread
+            below += sizes[s] * 0.5 * math.erfc(-min(max(x, -MOST), MOST) / math.sqrt(2.0))
+    return below
+
+
+@inner
 def _at_odds(q, odds):
-    """The quantile whose odds are so many times those of q."""
+    """The quantile whose odds are a given multiple of those of q."""
     return q if odds == 1.0 else q * odds / (1.0 - q + q * odds)
 
 
 @kernel
-def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, odds, totals):
+def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, odds, lower, upper, totals):
     """Totals of leaves that add up to their parent: all at one quantile of their posteriors, or at odds to it.
 
-    `sizes`, `size_mean` and `size_variance` are (leaves, sizes): mixtures of normals, cut at zero. With the odds u / (1 - u) of
-    uniform u, totals are drawn from the posteriors, and moved together as far as they must to add up.
+    `sizes`, `size_mean` and `size_variance` are (leaves, sizes): mixtures of normals, cut to lower <= total <= upper, which are whole
+    numbers of zero or more, or infinite. With the odds u / (1 - u) of uniform u, totals are drawn from the posteriors, and moved together
+    as far as they must to add up.
     """
-    widest = np.max(child_start[1:] - child_start[:-1])
+    widest = _longest(child_start)
     points, cumulative = np.empty((widest, N_POINTS)), np.empty((widest, N_POINTS))
+    cut = np.empty((widest, 2))  # posterior mass below the lower bound, and up to the upper one
     for f in range(child_start.shape[0] - 1):
         first, m = child_start[f], child_start[f + 1] - child_start[f]
         for c in range(m):
@@ -270,28 +293,36 @@ def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, o
                     end = max(end, size_mean[first + c, s] + 6.0 * math.sqrt(size_variance[first + c, s]))
             for t in range(N_POINTS):
                 points[c, t] = end * (t / (N_POINTS - 1.0)) ** 2
-                below = 0.0
-                for s in range(sizes.shape[1]):
-                    weight = sizes[first + c, s]
-                    if weight > 1e-9:
-                        spread = math.sqrt(size_variance[first + c, s]) + 1e-3
-                        x = (points[c, t] + 0.5 - size_mean[first + c, s]) / spread
-                        below += weight * 0.5 * math.erfc(-min(max(x, -MOST), MOST) / math.sqrt(2.0))
-                cumulative[c, t] = below
+                cumulative[c, t] = _up_to(
+                    points[c, t], sizes[first + c], size_mean[first + c], size_variance[first + c]
+                )
+            cut[c, 0], cut[c, 1] = 0.0, 1.0
+            if lower[first + c] > 0.0:
+                cut[c, 0] = _up_to(
+                    lower[first + c] - 1.0, sizes[first + c], size_mean[first + c], size_variance[first + c]
+                )
+            if upper[first + c] < np.inf:
+                cut[c, 1] = _up_to(
+                    upper[first + c], sizes[first + c], size_mean[first + c], size_variance[first + c]
+                )
         low, high = 0.0, 1.0
         for _ in range(60):
             q = 0.5 * (low + high)
             held = 0.0
             for c in range(m):
-                held += _quantile(points[c], cumulative[c], _at_odds(q, odds[first + c]))
+                q_own = cut[c, 0] + _at_odds(q, odds[first + c]) * (cut[c, 1] - cut[c, 0])
+                held += min(
+                    max(_quantile(points[c], cumulative[c], q_own), lower[first + c]), upper[first + c]
+                )
             if held < parent_total[f]:
                 low = q
             else:
                 high = q
         held = 0.0
         for c in range(m):
-            totals[first + c] = _quantile(
-                points[c], cumulative[c], _at_odds(0.5 * (low + high), odds[first + c])
+            q_own = cut[c, 0] + _at_odds(0.5 * (low + high), odds[first + c]) * (cut[c, 1] - cut[c, 0])
+            totals[first + c] = min(
+                max(_quantile(points[c], cumulative[c], q_own), lower[first + c]), upper[first + c]
             )
             held += totals[first + c]
         for c in range(m):  # what is left after the last step, or beyond all that is likely

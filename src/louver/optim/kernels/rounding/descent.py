@@ -1,8 +1,8 @@
 """Controlled rounding by simulated annealing: finest cells move by one multiple, and all totals above them move with them.
 
-The state is additive at every moment. A cell that is a multiples of the base away from the multiple below its value costs its distance from
+The state is additive at all times. A cell that is a multiples of the base away from the multiple below its value costs its distance from
 the value, and a penalty for every multiple beyond the two next to the value. Everything is in integers, so that the result does not depend on
-the order of floating-point sums; the random numbers steer a search and protect nobody.
+the order of floating-point sums; the random numbers only guide the search and provide no protection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["anneal_inplace"]
 
 SCALE = 1024
 QUANTILES = np.rint(-np.log((np.arange(512) + 0.5) / 512) * SCALE).astype(np.int64)
-"""Quantiles of the exponential distribution in multiples of 1 / SCALE: rounded, so that no machine's logarithm matters."""
+"""Quantiles of the exponential distribution in multiples of 1 / SCALE: rounded, so that results do not depend on a machine's logarithm."""
 
 
 @inner
@@ -30,7 +30,7 @@ def next_word(state):
 
 @inner
 def cost_at(steps, remainder, base, penalty):
-    """Distance of a cell that is `steps` multiples above the one below its value, with the penalty of going too far."""
+    """Distance of a cell that is `steps` multiples above the one below its value, including the penalty for going too far."""
     distance = abs(steps * base - remainder)
     if steps < 0:
         return distance - penalty * steps
@@ -40,7 +40,7 @@ def cost_at(steps, remainder, base, penalty):
 
 @inner
 def change_of(finest, sign, starts, cells, steps, least, remainders, base, penalties):
-    """What moving a finest cell by one multiple adds to the cost; a very large number where it must not."""
+    """What moving a finest cell by one multiple adds to the cost; a very large number where the move is not allowed."""
     change = 0
     for at in range(starts[finest], starts[finest + 1]):
         cell = cells[at]
@@ -59,6 +59,13 @@ def move_inplace(finest, sign, starts, cells, steps):
         steps[cells[at]] += sign
 
 
+@inner
+def keep_inplace(best: NDArray[np.int64], steps: NDArray[np.int64]) -> None:
+    """Like best[:] = steps, which would also compile the message of an error that cannot occur."""
+    for i in range(len(best)):
+        best[i] = steps[i]
+
+
 @kernel
 def anneal_inplace(
     starts: NDArray[np.int64],
@@ -73,7 +80,7 @@ def anneal_inplace(
     seed: int,
     best: NDArray[np.int64],
 ) -> int:
-    """Move finest cells, alone or two against each other; a move that costs more is made ever more rarely (Metropolis).
+    """Move finest cells, singly or in opposing pairs; moves that raise the cost are accepted ever more rarely (Metropolis).
 
     Parameters
     ----------
@@ -93,15 +100,15 @@ def anneal_inplace(
     Returns
     -------
     int
-        How much the best costs less than the first.
+        By how much the best cost is lower than the initial one.
     """
     n = len(starts) - 1
     state = np.uint64(seed)
     cost, lowest = 0, 0
-    best[:] = steps
+    keep_inplace(best, steps)
     for temperature in temperatures:
         for _ in range(tries):
-            # Invariant: `cost` is what `steps` costs more than in the beginning, and all sums hold.
+            # Invariant: `cost` is the increase in the cost of `steps` since the start, and all sums hold.
             state = next_word(state)
             first = np.int64((state >> np.uint64(11)) % np.uint64(n))
             threshold = temperature * QUANTILES[np.int64(state & np.uint64(511))] // (SCALE * SCALE)
@@ -126,5 +133,5 @@ def anneal_inplace(
                     move_inplace(first, -sign, starts, cells, steps)
             if cost < lowest:
                 lowest = cost
-                best[:] = steps
+                keep_inplace(best, steps)
     return -lowest

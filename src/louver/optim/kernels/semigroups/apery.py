@@ -1,4 +1,4 @@
-"""Which remainders can be made of row sums: Apéry sets, and one of them for every row left out.
+"""Which remainders can be formed from row sums: Apéry sets, and one such set with each row left out.
 
 The sums that rows with reduced row sums v can make are a numerical semigroup. Modulo one of its generators m
 it is described by its Apéry set: `apery[c]` is the least reachable number congruent to c, so that x is
@@ -203,7 +203,7 @@ def _needs_own_set(values, limits, copies):
 
 @kernel
 def leave_one_out_apery(values, limits, copies, wanted, target):
-    """For each wanted item, the feasible multiples of one copy of it beside everything else.
+    """For each wanted item, the feasible multiples of one copy of it, given all other items.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
         each. At least one item is unbounded.
     wanted : bool (q,)
     target : int64
-        What all rows together must add up to.
+        The sum that all rows together must reach.
 
     Returns
     -------

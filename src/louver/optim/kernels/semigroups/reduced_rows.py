@@ -14,7 +14,7 @@ HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def reduced_rows(counts):
-    """Counts of each row over their greatest common divisor, and the sums of the rows; no row is all zero."""
+    """Counts of each row divided by their greatest common divisor, and the sums of the rows; no row is all zero."""
     reduced = counts.copy()
     row_sums = np.zeros(counts.shape[0], dtype=np.int64)
     for row in range(counts.shape[0]):
@@ -30,7 +30,7 @@ def reduced_rows(counts):
 
 @kernel
 def _slot(slots, items, value, limit):
-    """Where an open-addressed table holds the item, or the empty place (-1) where it belongs."""
+    """Slot of an open-addressed table that holds the item, or the empty slot (-1) where it belongs."""
     mask = slots.shape[0] - 1
     slot = np.int64((np.uint64(value + 31 * limit) * HASH_FACTOR) >> np.uint64(32)) & mask
     while slots[slot] >= 0 and (items[slots[slot], 0] != value or items[slots[slot], 1] != limit):
@@ -40,7 +40,7 @@ def _slot(slots, items, value, limit):
 
 @kernel
 def _group_inplace(row_sums, lower, upper, target, items, item_of):
-    """Number the distinct (value, limit) by first appearance and count them; returns how many there are."""
+    """Number the distinct (value, limit) pairs by first appearance and count each; returns how many there are."""
     size = 2
     while size < 2 * row_sums.shape[0]:
         size *= 2
@@ -98,7 +98,7 @@ def distinct_items(row_sums, lower, upper, gap):
     row_sums, lower, upper : int64 (n,)
         Reduced sums, and bounds on the multiples of each row, lower >= 0.
     gap : int64
-        What all rows together must add up to.
+        Total that all rows together must reach.
 
     Returns
     -------

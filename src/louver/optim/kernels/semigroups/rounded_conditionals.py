@@ -78,7 +78,7 @@ def _cell_intervals_inplace(published, unit, t, half_even, parent, at_least, at_
         others[1, parent[node]] += upper[node]
     lower[n_nodes - 1] = t
     upper[n_nodes - 1] = t
-    # Top down: what the parent may hold, less what the siblings take at most and at least.
+    # Top down: the parent's bounds minus the most and the least that the siblings take.
     for node in range(n_nodes - 2, -1, -1):
         up = parent[node]
         low = lower[up] - (others[1, up] - upper[node])
@@ -97,7 +97,7 @@ def _turn(rising, rising_step, falling, falling_step, most):
 
 @kernel
 def solid_extent(published, unit, half_even, first, last, lowest, highest):
-    """Least and greatest count of each cell over all totals first..last of a row about which nothing is known.
+    """Least and greatest count of each cell over all totals first..last of a row with no known sums.
 
     Notes
     -----
@@ -155,8 +155,8 @@ def cell_runs(published, unit, half_even, parent, at_least, at_most, totals, fir
         _cell_intervals_inplace(
             published, unit, totals[i], half_even, parent, at_least, at_most, lower, upper, others
         )
-        lowest[:, i] = lower[:n_cells]
-        highest[:, i] = upper[:n_cells]
+        for cell in range(n_cells):
+            lowest[cell, i], highest[cell, i] = lower[cell], upper[cell]
     n_intervals = n_listed
     if first <= last:
         solid_extent(published, unit, half_even, first, last, lowest[:, n_listed], highest[:, n_listed])
@@ -193,7 +193,8 @@ def add_set_inplace(words, size, other, other_size, work):
             shift_or_inplace(work[:n_words], words[:n_words], b)
     size[1] = max(tail, other_size[1])
     words[n_words:] = 0
-    words[:n_words] = work[:n_words]
+    for w in range(n_words):
+        words[w] = work[w]
     if new_length & 63:
         words[n_words - 1] &= (np.uint64(1) << np.uint64(new_length & 63)) - np.uint64(1)
     while size[1] == 1 and new_length > 0 and is_set(words, new_length - 1):
@@ -209,7 +210,7 @@ def matching_totals(own, own_size, others, others_size, target):
     Returns
     -------
     listed : int64
-        Those for which a bit had to be looked at, ascending but for what `solid` leaves out.
+        Those for which a bit had to be checked, ascending, without those covered by `solid`.
     solid : (first, last)
         All of first..last hold as well; none if first > last.
     """

@@ -1,9 +1,9 @@
-"""People one by one: each goes to a place with room, so that the places' marginals come as near as possible to wanted ones.
+"""People one by one: each goes to a place with room, so that the places' marginals come as close as possible to the targets.
 
-People of one class are interchangeable but for their cells. `need` holds, for every query, place and row, the people that are wanted
-there less those that are there; all of it squared and summed, with a price on limits that are broken, is what becomes small. First
-everybody goes where the need is greatest, then pairs of a class change places as long as that helps. Whom to ask is decided by a fixed
-generator: the same for everybody.
+People of one class are interchangeable apart from their cells. `need` holds, for every query, place and row, the people that are wanted
+there minus those that are there; the sum of its squares, plus a penalty for broken limits, is minimised. First
+everybody goes where the need is greatest, then pairs of a class swap places as long as that helps. Candidates are drawn by a fixed
+generator, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from louver.optim.kernels import inner, kernel
 __all__ = ["draw_cells_inplace", "share_out_inplace"]
 
 BROKEN = 100.0  # what it costs to break a limit by one person, in squared people
-WORTH = 1e-9  # gains below this are rounding
+WORTH = 1e-9  # gains below this are rounding error
 
 
 @inner
@@ -32,7 +32,7 @@ def _below(state, n):
 
 @inner
 def _gain(need, base, n_rows, row, cell, place):
-    """How much the squares shrink if somebody with this cell comes to a place, less one for each query."""
+    """How much the squares shrink if a person with this cell is added to a place, minus one for each query."""
     total = 0.0
     for q in range(row.shape[0]):
         total += 2.0 * need[base[q] + place * n_rows[q] + row[q, cell]]
@@ -41,7 +41,7 @@ def _gain(need, base, n_rows, row, cell, place):
 
 @inner
 def _move(need, base, n_rows, row, cell, place, people):
-    """Book people of a cell at a place."""
+    """Record people of a cell as being at a place."""
     for q in range(row.shape[0]):
         need[base[q] + place * n_rows[q] + row[q, cell]] -= people
 
@@ -76,7 +76,7 @@ def share_out_inplace(
     Parameters
     ----------
     person_start : int64 (classes + 1,)
-        People of class c stand at person_start[c] to person_start[c + 1].
+        People of class c are at positions person_start[c] to person_start[c + 1].
     person : int64 (people,)
         Cell of each, in the order in which they are placed.
     member_start, member, room : int64
@@ -90,7 +90,7 @@ def share_out_inplace(
     low, high, value : int64 (limits, places)
         The sum of coefficients over the people of a place should lie within limits; `value`, zero at first, is that sum.
     proposals : int64
-        Changes of places tried for each person.
+        Number of swaps tried per person.
     need : float64, changed
     out : int64 (people,), written
         For each person the position in `member`.
@@ -102,7 +102,7 @@ def share_out_inplace(
                 if room[j] > 0:
                     gain = _gain(need, base, n_rows, row, person[p], member[j])
                     for r in range(coefficient.shape[0]):
-                        # Only what there is too much of can be seen before everybody is there.
+                        # Until everybody is placed, only an excess can be detected.
                         over = value[r, member[j]] + coefficient[r, kind[person[p]]] - high[r, member[j]]
                         if coefficient[r, kind[person[p]]] > 0 and over > 0:
                             gain -= BROKEN
@@ -144,7 +144,7 @@ def share_out_inplace(
 def _change_places(
     p, other, person, member, base, n_rows, row, kind, coefficient, low, high, value, need, out
 ):
-    """Let two people of one class change places if that helps."""
+    """Swap two people of one class if that helps."""
     here, there = member[out[p]], member[out[other]]
     if here == there or person[p] == person[other]:
         return
@@ -153,7 +153,7 @@ def _change_places(
         mine, theirs = row[q, person[p]], row[q, person[other]]
         if mine != theirs:
             a, b = base[q] + here * n_rows[q], base[q] + there * n_rows[q]
-            # Each of four needs changes by one: the squares change by twice the need, and by one.
+            # Four needs change by one each, so each square changes by twice the need plus one.
             gain += 2.0 * (need[a + theirs] - need[a + mine] + need[b + mine] - need[b + theirs]) - 4.0
     mine, theirs = kind[person[p]], kind[person[other]]
     if mine != theirs:
@@ -183,12 +183,12 @@ def draw_cells_inplace(class_start, n_people, weight, base, n_rows, row, proposa
     Parameters
     ----------
     class_start : int64 (classes + 1,)
-        Cells of class c stand at class_start[c] to class_start[c + 1].
+        Cells of class c are at positions class_start[c] to class_start[c + 1].
     n_people : int64 (classes,)
     weight : float64 (cells,)
         People wanted in each cell.
     start : int64 (classes + 1,)
-        Where the people of a class stand in `out`.
+        Where the people of a class start in `out`.
     out : int64 (people,), written
         Cell of each person.
     """
@@ -200,7 +200,7 @@ def draw_cells_inplace(class_start, n_people, weight, base, n_rows, row, proposa
             held += weight[i]
             total[i] = held
         for p in range(n_people[c]):
-            # Evenly along the cells, so that every run of cells gets its people to within one.
+            # Evenly along the cells, so that every run of cells gets its share of people to within one.
             out[start[c] + p] = _cell_at(
                 total, class_start[c], class_start[c + 1], (p + 0.5) * held / n_people[c]
             )
@@ -225,7 +225,7 @@ def draw_cells_inplace(class_start, n_people, weight, base, n_rows, row, proposa
 
 @inner
 def _cell_at(total, first, last, at):
-    """The first cell up to which the weights exceed a number."""
+    """The first cell at which the cumulative weight exceeds a number."""
     low, high = first, last - 1
     while low < high:
         middle = (low + high) // 2

@@ -144,7 +144,7 @@ def row_pass(x, z, u, relaxation, lower, upper, begin, end):
 
 @kernel
 def simplex_inplace(y, total):
-    """Replace a vector by the closest one without negative numbers that sums to `total` >= 0."""
+    """Replace a vector by the closest non-negative one that sums to `total` >= 0."""
     ordered = np.sort(y)[::-1]
     above = 0.0
     shift = 0.0
@@ -159,7 +159,7 @@ def simplex_inplace(y, total):
 
 @kernel
 def deal_inplace(sums, means, values):
-    """Whole-number rows that never increase and have given sums, each column dealt out next to the means, from the last one on.
+    """Whole-number rows that never increase and have given sums, each column dealt out close to the means, starting from the last one.
 
     Parameters
     ----------
@@ -187,4 +187,5 @@ def deal_inplace(sums, means, values):
         for i in range(sums[j] - dealt):
             held[order[i]] += 1
         dealt = sums[j]
-        values[:, j] = held
+        for c in range(n_rows):
+            values[c, j] = held[c]

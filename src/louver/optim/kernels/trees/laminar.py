@@ -27,7 +27,7 @@ from louver.optim.kernels import kernel
 __all__ = ["exchange_inplace", "price_of_total", "relaxed_values", "root_curves", "rounded_values"]
 
 NEVER = np.int64(1) << np.int64(61)
-"""Price of taking away a unit that is not there."""
+"""Price of removing a unit that does not exist."""
 
 
 @kernel
@@ -183,13 +183,13 @@ def _children_price(price, weight, mu, lam, rate, begin, end):
 
 @kernel
 def rounded_values(x, first_child, total, v):
-    """Whole numbers v next to x that keep every sum: largest remainders, from the roots down; v is int64 (B, R)."""
+    """Whole numbers v close to x that preserve every sum: largest remainders, from the roots down; v is int64 (B, R)."""
     n_copies, n_regions = x.shape
     roots = np.ascontiguousarray(x[:, 0])
     shares = np.empty(n_copies, np.int64)
     _largest_remainders(roots, total, shares)
-    v[:, 0] = shares
     for s in range(n_copies):
+        v[s, 0] = shares[s]
         for r in range(n_regions):
             begin, end = first_child[r], first_child[r + 1]
             if begin < end:
@@ -198,7 +198,7 @@ def rounded_values(x, first_child, total, v):
 
 @kernel
 def _largest_remainders(x, total, v):
-    """Whole numbers that sum to total, next to x; where the sums are far apart the last are taken from anywhere."""
+    """Whole numbers that sum to total, close to x; where the sums are far apart the last units are taken anywhere."""
     fraction = np.empty(x.shape[0])
     missing = total
     for i in range(x.shape[0]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louver.anonymize.columns import Sensitive
 from louver.anonymize.methods.auto import _Annealing
 from louver.anonymize.methods.sorted_cut import solve as sorted_order
-from louver.anonymize.requirements import Sensitive
 from louver.anonymize.watch import Watch
 from louver.optim.kernels.classes.annealing import anneal_piece_inplace
 from mixed_records import GOING, mixed_problem, plain_losses

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from louver.anonymize.requirements import Distance, LKind, Sensitive, build_requirements
+from louver.anonymize.columns import Distance, LKind, Sensitive, build_requirements
 from louver.optim.kernels.classes.diversity import (
     count_inplace,
     distance,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.anonymize.columns import NumericColumn, SetColumn, TreeColumn
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 from louver.optim.kernels.classes.greedy import assign_leftovers_inplace, greedy_labels
 from louver.optim.kernels.classes.record_tree import ARITY, LEAF
 from mixed_records import GOING
@@ -28,7 +28,7 @@ def numbers(n, seed, n_values):
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (31, 3), (32, 3), (33, 5), (600, 4), (LARGE, 3), (LARGE, 50)])
 def test_tree_search_equals_plain_scan(n, k, farthest_first):
     values = numbers(n, n + k, 40).astype(float)
-    problem = Problem.build([NumericColumn(name=str(j), values=values[:, j]) for j in range(3)], k=k)
+    problem = AnonymizeProblem.build([NumericColumn(name=str(j), values=values[:, j]) for j in range(3)], k=k)
     expected = plain_labels(n, k, interval_spreads(problem.codes), farthest_first=farthest_first)
     assert (
         greedy_labels(problem.geometry, problem.codes, k, farthest_first, GOING).tolist() == expected.tolist()
@@ -51,7 +51,7 @@ def test_tree_search_equals_plain_scan_for_all_kinds_of_columns(farthest_first, 
         SetColumn(name="set", codes=sets, n_labels=70),
         TreeColumn(name="tree", codes=leaves, ancestors=ancestors),
     ]
-    problem = Problem.build(columns, k=k)
+    problem = AnonymizeProblem.build(columns, k=k)
 
     def spreads(candidates, members):
         return np.array([problem.class_loss([*members, int(c)]) // (len(members) + 1) for c in candidates])
@@ -65,7 +65,7 @@ def test_tree_search_equals_plain_scan_for_all_kinds_of_columns(farthest_first, 
 
 
 def test_leftovers_go_where_the_loss_rises_least_or_the_enlarged_class_is_cheapest():
-    problem = Problem.build([NumericColumn(name="x", values=np.array([0.0, 0, 10, 12, 21]))], k=2)
+    problem = AnonymizeProblem.build([NumericColumn(name="x", values=np.array([0.0, 0, 10, 12, 21]))], k=2)
     by_increment, by_total = np.array([0, 0, -1, 1, 1]), np.array([0, 0, -1, 1, 1])
     assign_leftovers_inplace(problem.geometry, problem.codes, by_increment, 2, True)
     assign_leftovers_inplace(problem.geometry, problem.codes, by_total, 2, False)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize.columns import NumericColumn
-from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Sensitive
+from louver.anonymize.columns import NumericColumn, Sensitive
+from louver.anonymize.problem import AnonymizeProblem
 from louver.optim.kernels.classes.mondrian import mondrian_labels
 from mixed_records import GOING
 
@@ -38,7 +37,7 @@ def test_parts_equal_a_plain_recursion(n, k, l, is_strict):  # noqa: E741 - the 
     values = np.random.default_rng(n).integers(0, 3, n)
     sensitive = () if l is None else (Sensitive(name="s", codes=values, n_values=3, l=l),)
     columns = np.random.default_rng(k).integers(0, 9, (2, n)).astype(float)
-    problem = Problem.build(
+    problem = AnonymizeProblem.build(
         [NumericColumn(name=str(j), values=column) for j, column in enumerate(columns)],
         k=k,
         sensitive=sensitive,

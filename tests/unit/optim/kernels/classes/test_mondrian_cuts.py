@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize.columns import NumericColumn
-from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Distance, LKind, Sensitive
+from louver.anonymize.columns import Distance, LKind, NumericColumn, Sensitive
+from louver.anonymize.problem import AnonymizeProblem
 from louver.optim.kernels.classes.mondrian import mondrian_labels, nearest_cut
 from mixed_records import GOING, STOPPED
 
@@ -29,7 +28,7 @@ def problem_of(asked, seed, matches=0, n=40):
     # Sensitive values hang together with the column that is cut.
     codes = np.minimum(4, (values[:n] / 25 * 5 * random.random(n)).astype(int))
     sensitive = [Sensitive(name="s", codes=codes, n_values=5, **asked)] if asked else []
-    return Problem.build(
+    return AnonymizeProblem.build(
         [NumericColumn(name="x", values=values, n_sample=n)],
         k=matches or 4,
         sensitive=sensitive,

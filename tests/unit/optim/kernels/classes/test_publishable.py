@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize.requirements import Sensitive
+from louver.anonymize.columns import Sensitive
 from louver.optim.kernels.classes.publishable import suppress_inplace, unite_inplace
 from mixed_records import GOING, mixed_problem
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.anonymize.columns import NumericColumn
-from louver.anonymize.problem import Problem
+from louver.anonymize.problem import AnonymizeProblem
 from louver.optim.kernels.classes.record_tree import (
     LEAF,
     MAX_LEAVES,
@@ -21,7 +21,9 @@ from louver.optim.kernels.classes.record_tree import (
 def test_nothing_within_reach_is_missed(n_columns, is_cut_short):
     n, n_wanted = 2 * LEAF * MAX_LEAVES, 8
     values = np.random.default_rng(n_columns).random((n, n_columns))
-    problem = Problem.build([NumericColumn(name=str(j), values=c) for j, c in enumerate(values.T)], k=2)
+    problem = AnonymizeProblem.build(
+        [NumericColumn(name=str(j), values=c) for j, c in enumerate(values.T)], k=2
+    )
     tree = build_tree(problem.geometry, problem.codes, np.arange(n))
     keys, reach = nearest(tree, problem.geometry, 0, 100, n_wanted)
     last = keys[:, -1] >> NUMBER_BITS

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.anonymize.columns import NumericColumn
-from louver.anonymize.problem import Problem
-from louver.anonymize.requirements import Distance, LKind, Sensitive
+from louver.anonymize.columns import Distance, LKind, NumericColumn, Sensitive
+from louver.anonymize.problem import AnonymizeProblem
 from louver.optim.kernels.classes.publishable import WINDOW, unite_inplace
 from mixed_records import GOING, STOPPED
 
@@ -37,7 +36,7 @@ def problem_of(names, seed, n=48, max_suppressed=0, n_values=8, is_known=1.0):
         for name in names
     ]
     columns = [NumericColumn(name=str(j), values=random.integers(0, 50, n).astype(float)) for j in range(2)]
-    return Problem.build(columns, k=3, sensitive=sensitive, max_suppressed=max_suppressed)
+    return AnonymizeProblem.build(columns, k=3, sensitive=sensitive, max_suppressed=max_suppressed)
 
 
 def plainly_united(problem, labels, n_classes):
@@ -125,6 +124,8 @@ def test_a_partner_is_found_beyond_the_window(stop):
     n = 2 * (WINDOW + 200)
     codes = np.append(np.zeros(n - 2, int), [1, 2])
     columns = [NumericColumn(name="x", values=np.arange(n, dtype=float))]
-    problem = Problem.build(columns, k=2, sensitive=[Sensitive(name="s", codes=codes, n_values=3, l=3)])
+    problem = AnonymizeProblem.build(
+        columns, k=2, sensitive=[Sensitive(name="s", codes=codes, n_values=3, l=3)]
+    )
     n_failing, found = unite(problem, np.arange(n) // 2, stop)
     assert n_failing == 0 and (found == found[0]).all()

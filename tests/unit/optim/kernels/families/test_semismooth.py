@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louver.optim.kernels.families.semismooth import SOLVED, Family, solve_family_inplace, weigh
+from louver.optim.kernels.families.semismooth import SOLVED, FamilyArrays, solve_family_inplace, weigh
 from oracles.topdown import LARGE, least_squares, objective
 
 N = 8
@@ -59,7 +59,7 @@ def built(seed, *, has_parent, has_groups, is_bounded, is_even, has_contrasts=Fa
     a = 1 / variances[0][child, cell]
     v = np.array([1 / variances[3][c, 0] if has_groups else 0.0 for _, c in slots])
     share, inverse, alone, ratio = weigh(len(group_start) - 1, np.append(0, np.cumsum(sizes)), a, v)
-    family = Family(
+    family = FamilyArrays(
         a=a, v=v, share=share, inverse=inverse, alone=alone, ratio=ratio,
         has_parent=has_parent, parent=truth.sum(axis=0).astype(float), group_start=group_start.astype(np.int64),
         slot_start=np.append(0, np.cumsum(sizes)).astype(np.int64), cell=cell, detail=noisy[0][child, cell],

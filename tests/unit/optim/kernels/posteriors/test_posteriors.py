@@ -6,7 +6,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from louver.optim.kernels.posteriors.cells import draws_inplace, likelihoods_inplace, posteriors_inplace
 from louver.optim.kernels.posteriors.leaves import draw_leaves_inplace, leaves_inplace, totals_inplace
@@ -69,18 +69,18 @@ def test_draws_of_cells_are_as_their_posteriors(expected, value, noise_variance)
     assert given.mean() <= variance[0] * 1.001 and drawn.min() >= 0
 
 
-def noise(variance, is_gaussian):
+def chance_of_noise(variance, name):
     """Chance of `seen` given a count, up to a factor."""
     r = 1 + 1 / variance - ((1 + 1 / variance) ** 2 - 1) ** 0.5
-    if is_gaussian:
+    if name == "gaussian":
         return lambda seen, k: exp(-((seen - k) ** 2) / (2 * variance))
     return lambda seen, k: r ** abs(seen - k)
 
 
-@pytest.mark.parametrize("is_gaussian", [False, True])
-def test_leaves_are_what_enumeration_finds(is_gaussian):
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_leaves_are_what_enumeration_finds(noise):
     variance, variation = 18.0, 0.2
-    seen = tabulate_noise(variance, is_gaussian, variation)
+    seen = tabulate_noise(variance, noise, variation)
     expected = np.exp(seen.first + seen.step * np.array([60.0, 75.0, 90.0, 70.0]))
     values = np.array([9.0, -2.0, 14.0, 0.0])
     size_steps, factor_steps = np.array([0, -6, 0, 6]), np.array([0, -4, 0, 8])
@@ -99,7 +99,7 @@ def test_leaves_are_what_enumeration_finds(is_gaussian):
     ]
     wanted = leaf_posterior(
         groups, [0, *np.exp(STEP * size_steps[1:])], size_weights[0], [0, *np.exp(STEP * factor_steps[1:])],
-        factor_weights[0], variation, noise(variance, is_gaussian),
+        factor_weights[0], variation, chance_of_noise(variance, noise),
     )  # fmt: skip
     assert mean == pytest.approx(wanted[0], rel=1e-5, abs=1e-7)
     assert found_variance == pytest.approx(wanted[1], rel=1e-4, abs=1e-6)
@@ -109,7 +109,7 @@ def test_leaves_are_what_enumeration_finds(is_gaussian):
 
 
 def test_a_measured_total_moves_the_cells():
-    seen = tabulate_noise(18.0, False, 0.2)
+    seen = tabulate_noise(18.0, "laplace", 0.2)
     expected, values = np.array([4.0, 8.0]), np.array([5.0, 9.0])
     means = []
     for total, variance in ((30.0, 1.0), (0.0, -1.0)):
@@ -123,6 +123,33 @@ def test_a_measured_total_moves_the_cells():
     assert abs(means[0].sum() - 30) < 2 < means[0].sum() - means[1].sum()
 
 
+def free(n):
+    """No bounds on so many totals."""
+    return np.zeros(n), np.full(n, np.inf)
+
+
+def test_totals_under_bounds_are_quantiles_of_posteriors_cut_to_them():
+    """Against a list of all counts: chances between the bounds, added up and divided by their sum."""
+    sizes, size_mean = np.tile([0.4, 0.6], (3, 1)), np.tile([3.0, 20.0], (3, 1))
+    size_variance, lower, upper = np.full((3, 2), 9.0), np.array([6.0, 0.0, 0.0]), np.array([25.0, 12.0, 0.0])
+    totals = np.empty(3)
+    for people in (18.0, 24.0, 30.0):
+        totals_inplace(
+            np.array([0, 3]), np.array([people]), sizes, size_mean, size_variance, np.ones(3), lower, upper, totals
+        )  # fmt: skip
+        assert totals.sum() == pytest.approx(people) and totals[2] == 0.0
+        assert (totals >= lower).all() and (totals <= upper).all()
+        reached = []
+        for total, low, high in zip(totals[:2], lower, upper, strict=False):
+            counts = np.arange(low, high + 1)
+            steps = ndtr((counts[:, None] + [[-0.5, 0.5]] - size_mean[0][:, None, None]) / 3.0)
+            chance = np.einsum("s,sk->k", sizes[0], steps[..., 1] - steps[..., 0])
+            if low == 0.0:  # the mixture is cut at zero, which has all that is below
+                chance[0] += np.dot(sizes[0], ndtr((-0.5 - size_mean[0]) / 3.0))
+            reached.append(np.interp(total, counts, np.cumsum(chance) / chance.sum()))
+        assert reached[0] == pytest.approx(reached[1], abs=0.06)
+
+
 def test_totals_stand_at_one_quantile_and_add_up():
     sizes = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
     size_mean = np.array([[0.0, 10.0], [0.0, 10.0], [0.0, 5.0], [0.0, 40.0]])
@@ -130,17 +157,26 @@ def test_totals_stand_at_one_quantile_and_add_up():
     totals = np.empty(4)
     for people in (60.0, 30.0, 0.0, 500.0):
         totals_inplace(
-            np.array([0, 4]), np.array([people]), sizes, size_mean, size_variance, np.ones(4), totals
+            np.array([0, 4]),
+            np.array([people]),
+            sizes,
+            size_mean,
+            size_variance,
+            np.ones(4),
+            *free(4),
+            totals,
         )
         assert totals.sum() == pytest.approx(people) and totals[0] == totals[1] and totals.min() >= 0
-    totals_inplace(np.array([0, 4]), np.array([38.0]), sizes, size_mean, size_variance, np.ones(4), totals)
+    totals_inplace(
+        np.array([0, 4]), np.array([38.0]), sizes, size_mean, size_variance, np.ones(4), *free(4), totals
+    )
     assert totals[0] < 0.1 and totals[3] > 35  # below their median, halves that may be empty are
 
 
-@pytest.mark.parametrize("is_gaussian", [False, True])
-def test_draws_of_leaves_are_as_their_posteriors(is_gaussian):
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_draws_of_leaves_are_as_their_posteriors(noise):
     """One cell in a group of its own, seen through noise: with every pair of numbers that steer factor and count."""
-    seen = tabulate_noise(18.0, is_gaussian, 0.2)
+    seen = tabulate_noise(18.0, noise, 0.2)
     steps, weights = np.array([0, -4, 0, 8]), np.log(np.array([[0.1, 0.3, 0.5, 0.1]]))
     for expected, value in ((0.4, 2.0), (9.0, 4.0), (60.0, 75.0), (2000.0, 1900.0)):
         place = column_of(np.array([expected]), seen)
@@ -180,6 +216,7 @@ def test_totals_at_odds_are_drawn_and_add_up():
         size_mean,
         size_variance,
         uniform / (1 - uniform),
+        *free(n),
         totals,
     )
     assert totals.sum() == pytest.approx(15.0 * n)

@@ -1,0 +1,500 @@
+"""Large tables: a pattern grown and mended demand by demand, each from a small part of the tables.
+
+1. **Grow.** Demands in order of size. Where no known change meets one, a linear program over a part of the tables around its cell looks for a
+   cheap change, whose shown cells are hidden. The part grows until it holds enough, so that sub-tables of all levels of the
+   hierarchies, and linked tables, are protected together and need no repair afterwards. Changes are rounded to whole units at once.
+2. **Show again.** Every further cell, dearest first, if the demands whose changes use it have other changes through hidden cells.
+3. **Exchange.** The same through any cells, if these cost no more than what is then no longer needed.
+4. **Bound.** A linear program over the shares of hidden cells: in each sum that contains a primary cell, other cells must be able to
+   balance it; and no sum hides a further cell alone, since the others would give it away. It looks at one sum at a time.
+
+Every limit counts nodes and rounds; only `seconds` looks at the clock.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from louver._arrays import Bools, Floats, Ints
+from louver.optim.program import Program
+from louver.optim.status import Status
+from louver.protect.certify import exact_witness
+from louver.protect.outsider import Outsider, Witness
+from louver.protect.problem import LARGEST, Attacker, Demand, Problem
+from louver.run import Run
+
+__all__ = ["LocalSearch", "Sums", "lone_cells"]
+
+PARTS = (200, 1_000, 5_000, 25_000)
+"""Sizes, in cells, of the table parts that a linear program searches for a change."""
+
+NEAR = (150, 600)
+"""The same, where only hidden cells may change."""
+
+MOST_USERS = 400
+"""Demands beyond which a cell is not tried for release."""
+
+VIOLATED = 1e-4
+ROUNDS, STALLED = 40, 1e-2
+"""Rounds of the bound, and the share by which it must grow in one to go on."""
+
+
+class Sums:
+    """The sums by rows and by cells, and the workspace of a search."""
+
+    def __init__(self, problem: Problem) -> None:
+        rows = problem.sums.astype(np.int64)
+        rows.sort_indices()
+        columns = rows.tocsc()
+        columns.sort_indices()
+        self.rows = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+        self.columns = columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data
+
+    def of_cell(self, cell: int) -> Ints:
+        """Rows that contain a cell."""
+        start, row, _ = self.columns
+        return row[start[cell] : start[cell + 1]]
+
+    def cells_of(self, row: int) -> Ints:
+        start, cell, _ = self.rows
+        return cell[start[row] : start[row + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """A witness in whole units."""
+
+    number: int
+    cells: Ints
+    change: Ints
+    against: frozenset[int]
+    """Attackers who do not consider it possible."""
+
+    def at(self, cell: int) -> int:
+        place = int(self.cells.searchsorted(cell))
+        return int(self.change[place]) if place < len(self.cells) and self.cells[place] == cell else 0
+
+
+class LocalSearch:
+    """Patterns of a large problem."""
+
+    def __init__(self, problem: Problem, run: Run, deadline: float, hidden: Bools | None = None) -> None:
+        self.problem, self.run, self.deadline = problem, run, deadline
+        self.sums = Sums(problem)
+        self.hidden = (problem.must_hide if hidden is None else hidden).copy()
+        self.demands = list(problem.demands)
+        self._listed: dict[tuple[int, int, int], int] = {}
+        """Demands of other attackers than those of the problem, as they turn up."""
+        self._down, self._up = np.minimum(problem.down, LARGEST), np.minimum(problem.up, LARGEST)
+        self._known: dict[int, list[tuple[int, int, int]]] = {}
+        for number, attacker in enumerate(problem.attackers):
+            for cell, down, up in zip(
+                attacker.cells.tolist(), attacker.down.tolist(), attacker.up.tolist(), strict=True
+            ):
+                self._known.setdefault(cell, []).append((number, down, up))
+        self.made = 0
+        self.chosen: dict[int, _Change] = {}
+        self.fractional: dict[int, Witness] = {}
+        """Changes of demands for which none in whole units was found."""
+        self._serving: dict[int, list[_Change]] = {}
+        self._users: dict[int, set[int]] = {}  # cell -> demands whose change uses it
+
+    # Changes ----------------------------------------------------------------------------------------------------
+
+    def grow(self) -> None:
+        """Hide more until every demand is met that can be."""
+        order = sorted(range(len(self.demands)), key=lambda n: (-self.demands[n].need, n))
+        for place, n in enumerate(order):
+            self.run.check()
+            if place % 256 == 0:
+                self.run.report("protecting cells one by one", place, len(order))
+            self._meet(n)
+
+    def _meet(self, n: int) -> None:
+        """Give a demand a change, and hide its cells; then add the attackers who do not consider the change possible."""
+        change = self._serving_one(self.demands[n]) or self._routed(n)
+        if change is None:
+            if n in self.fractional:
+                self.hidden[self.fractional[n].cells] = True
+            return
+        self._choose(n, change)
+        self.hidden[change.cells] = True
+        for other in self._others(n, change):
+            if other not in self.chosen:
+                self._meet(other)
+
+    def _others(self, n: int, change: _Change) -> list[int]:
+        """Demands of attackers who do not consider a change of the outsider's demand possible, numbered as they turn up."""
+        demand = self.demands[n]
+        if self.problem.demand_of is None or demand.attacker:
+            return []
+        found = []
+        for attacker in sorted(change.against):
+            key = demand.cell, demand.sign, attacker
+            if key not in self._listed:
+                asked = self.problem.demand_of(attacker, demand)
+                if asked is None:
+                    continue
+                self._listed[key] = len(self.demands)
+                self.demands.append(asked)
+            found.append(self._listed[key])
+        return found
+
+    def _serving_one(self, demand: Demand, among: Iterable[_Change] | None = None) -> _Change | None:
+        """A known change, or its mirror image, that meets a demand with the cells that are hidden now."""
+        for change in self._serving.get(demand.cell, [])[::-1][:6] if among is None else among:
+            if demand.attacker in change.against:
+                continue
+            moved = demand.sign * change.at(demand.cell)
+            if abs(moved) < demand.need or not self.hidden[change.cells].all():
+                continue
+            if moved > 0:
+                return change
+            if self._is_possible(change.cells, -change.change):
+                mirrored = self._new(change.cells, -change.change)
+                if demand.attacker not in mirrored.against:
+                    return mirrored
+        return None
+
+    def _is_possible(self, cells: Ints, change: Ints) -> bool:
+        return bool((change <= self._up[cells]).all() and (-change <= self._down[cells]).all())
+
+    def _new(self, cells: Ints, change: Ints) -> _Change:
+        against = set()
+        for cell, by in zip(cells.tolist(), change.tolist(), strict=True):
+            for number, down, up in self._known.get(cell, ()):
+                if by > up or -by > down:
+                    against.add(number)
+        self.made += 1
+        return _Change(self.made, cells, change, frozenset(against))
+
+    def _set_hidden(self, cells: Ints, value: bool) -> None:
+        self.hidden[cells] = value
+
+    def _choose(self, n: int, change: _Change) -> None:
+        before = self.chosen.get(n)
+        if before is not None:
+            for cell in before.cells.tolist():
+                self._users[cell].discard(n)
+        self.chosen[n] = change
+        for cell in change.cells.tolist():
+            self._users.setdefault(cell, set()).add(n)
+            if self.problem.must_hide[cell]:
+                listed = self._serving.setdefault(cell, [])
+                if not listed or listed[-1] is not change:
+                    listed.append(change)
+                    del listed[:-12]
+
+    def _routed(self, n: int, closed: int | None = None) -> _Change | None:
+        """A cheap change by linear programs over growing parts of the tables, through shown cells, except a closed one, if necessary."""
+        demand = self.demands[n]
+        usable = self.problem.must_hide | self.problem.may_hide
+        if closed is not None:
+            usable[closed] = False
+        for cells in self._parts(demand.cell, usable, PARTS):
+            part = restricted(self.problem, cells, demand)
+            hidden = self.hidden[cells]
+            price = self.problem.cost[cells]
+            witness = Outsider(part, self.run).cheapest(part.demands[0], hidden, price, part.may_hide)
+            change = self._whole(part, cells, witness)
+            if change is not None:
+                return change
+            if witness is not None and closed is None:
+                self.fractional[n] = Witness(cells[witness.cells], witness.change)
+        return None
+
+    def _rerouted(self, demand: Demand) -> _Change | None:
+        """A change through hidden cells only."""
+        for cells in self._parts(demand.cell, self.hidden, NEAR):
+            part = restricted(self.problem, cells, demand)
+            reach = Outsider(part, self.run).reach(part.demands[0], np.ones(len(cells)))
+            change = self._whole(part, cells, reach.witness)
+            if change is not None:
+                return change
+        return None
+
+    def _whole(self, part: Problem, cells: Ints, witness: Witness | None) -> _Change | None:
+        """A witness over a part of the tables in whole units."""
+        if witness is None:
+            return None
+        hidden = np.zeros(len(cells), dtype=bool)
+        hidden[witness.cells] = True
+        change = exact_witness(part, part.demands[0], hidden, witness, self.run)
+        if change is None:
+            return None
+        moved = np.flatnonzero(change)
+        return self._new(cells[moved], change[moved])
+
+    def _parts(self, cell: int, usable: Bools, sizes: Sequence[int]) -> Iterable[Ints]:
+        """Larger and larger parts of the tables around a cell."""
+        size = -1
+        for most in sizes:
+            cells = self._around(cell, usable, most)
+            if len(cells) == size:
+                return
+            size = len(cells)
+            yield cells
+
+    def _around(self, cell: int, usable: Bools, most: int) -> Ints:
+        """Cells near a cell by the sums that they share, hidden ones first."""
+        found, waiting, seen = {cell}, [cell], set()
+        for here in waiting:
+            for row in self.sums.of_cell(here).tolist():
+                if row in seen:
+                    continue
+                seen.add(row)
+                inside = self.sums.cells_of(row)
+                inside = inside[usable[inside]]
+                for other in inside[np.argsort(~self.hidden[inside], kind="stable")].tolist():
+                    if other not in found:
+                        found.add(other)
+                        waiting.append(other)
+            if len(found) >= most:
+                break
+        return np.array(sorted(found), dtype=np.int64)
+
+    # Improvement ------------------------------------------------------------------------------------------------
+
+    def show_again(self) -> int:
+        """Try every further cell for release, dearest first; how many were shown."""
+        further = np.flatnonzero(self.hidden & self.problem.may_hide & ~self.problem.must_hide)
+        used = np.array([len(self._users.get(cell, ())) for cell in further.tolist()], dtype=np.int64)
+        order = further[np.lexsort((further, used, -self.problem.cost[further]))]
+        shown = 0
+        for place, cell in enumerate(order.tolist()):
+            self.run.check()
+            if self.is_late():
+                break
+            if place % 64 == 0:
+                self.run.report("showing cells again", place, len(order))
+            shown += self.without(cell)
+        return shown
+
+    def without(self, cell: int) -> bool:
+        """Show a cell if all demands whose change uses it can be met by other changes."""
+        users = sorted(self._users.get(cell, ()))
+        if len(users) > MOST_USERS or any(cell in one.cells for one in self.fractional.values()):
+            return False
+        self.hidden[cell] = False
+        found: dict[int, _Change] = {}
+        fresh: list[_Change] = []
+        for n in users:  # grows by attackers who can rule out a new change
+            demand = self.demands[n]
+            change = self._serving_one(demand, fresh[::-1][:8]) or self._serving_one(demand)
+            if change is None:
+                change = self._rerouted(demand)
+                if change is None:
+                    self.hidden[cell] = True
+                    return False
+                fresh.append(change)
+            found[n] = change
+            users += [m for m in self._others(n, change) if m not in self.chosen and m not in users]
+        for n, change in found.items():
+            self._choose(n, change)
+        return True
+
+    def exchange(self) -> bool:
+        """Try to do without each further cell, using other cells that cost no more; return whether the pattern became cheaper."""
+        before = self.problem.spent(self.hidden)
+        for place, cell in enumerate(np.flatnonzero(self.hidden & ~self.problem.must_hide).tolist()):
+            self.run.check()
+            if self.is_late():
+                break
+            if place % 16 == 0:
+                self.run.report("exchanging cells", place, int(self.hidden.sum()))
+            if self.hidden[cell]:
+                self._exchanged(cell)
+        return self.problem.spent(self.hidden) < before
+
+    def _exchanged(self, cell: int) -> None:
+        """Give the demands whose change uses a cell other changes, and keep these unless more is hidden then."""
+        users = sorted(self._users.get(cell, ()))
+        if len(users) > MOST_USERS or any(cell in one.cells for one in self.fractional.values()):
+            return
+        chosen = {n: self.chosen[n] for n in users}
+        touched = {cell}.union(*(change.cells.tolist() for change in chosen.values()))
+        hidden = self.hidden.copy()
+        self.hidden[cell] = False
+        for n in users:  # grows by attackers who can rule out a new change
+            change = (
+                self._serving_one(self.demands[n]) or self._rerouted(self.demands[n]) or self._routed(n, cell)
+            )
+            if change is None:
+                break
+            self._choose(n, change)
+            self.hidden[change.cells] = True
+            users += [m for m in self._others(n, change) if m not in self.chosen and m not in users]
+        else:
+            free = [c for c in touched if not self.problem.must_hide[c] and not self._users.get(c)]
+            self.hidden[free] = False
+            if self.problem.spent(self.hidden) <= self.problem.spent(hidden):
+                return
+        self.hidden = hidden
+        for n in users:
+            if n in chosen:
+                self._choose(n, chosen[n])
+            elif n in self.chosen:
+                for used in self.chosen.pop(n).cells.tolist():
+                    self._users[used].discard(n)
+
+    def is_late(self) -> bool:
+        return self.run.is_hurried or time.monotonic() > self.deadline
+
+    def answers(self) -> tuple[tuple[Demand, ...], tuple[Witness | None, ...]]:
+        """All demands that have to be met, and for each the change that meets it."""
+        needed = list(range(len(self.problem.demands)))
+        for n in range(len(self.problem.demands)):
+            if n in self.chosen:
+                needed += self._others(n, self.chosen[n])
+        made: dict[int, Witness] = {}
+        found: list[Witness | None] = []
+        for n in needed:
+            change = self.chosen.get(n)
+            if change is None:
+                found.append(self.fractional.get(n))
+                continue
+            if change.number not in made:
+                made[change.number] = Witness(change.cells, change.change.astype(np.float64))
+            found.append(made[change.number])
+        return tuple(self.demands[n] for n in needed), tuple(found)
+
+
+def restricted(problem: Problem, cells: Ints, demand: Demand) -> Problem:
+    """The problem of one demand over some cells, where all others stay as they are."""
+    sums = problem.sums[:, cells]
+    sums = csr_array(sums[np.diff(sums.indptr) > 0])
+    place = np.searchsorted(cells, demand.cell)
+    attacker = problem.attackers[demand.attacker]
+    own = np.isin(attacker.cells, cells)
+    nothing = np.zeros(0, dtype=np.int64)
+    known = Attacker(
+        attacker.name, np.searchsorted(cells, attacker.cells[own]), attacker.down[own], attacker.up[own]
+    )
+    return Problem(
+        values=problem.values[cells],
+        sums=sums,
+        must_hide=problem.must_hide[cells],
+        may_hide=problem.may_hide[cells],
+        cost=problem.cost[cells],
+        down=problem.down[cells],
+        up=problem.up[cells],
+        attackers=(Attacker("an outsider", nothing, nothing, nothing), known),
+        demands=(Demand(int(place), demand.sign, demand.need, 1),),
+    )
+
+
+# Bounds -----------------------------------------------------------------------------------------------------------
+
+
+def balancing_rows(problem: Problem, sums: Sums, demands: Iterable[Demand]) -> tuple[csr_array, Floats]:
+    """`rows @ y >= 1`: in each sum with a primary cell, other cells must be able to move as far as a demand needs.
+
+    The demands must be ones that some pattern meets; of those, only the outsider's are considered.
+    """
+    start: list[int] = [0]
+    cells: list[Ints] = []
+    shares: list[Floats] = []
+    lower: list[float] = []
+    _, _, coef = sums.columns
+    for demand in demands:
+        if demand.attacker:
+            continue
+        at = int(sums.columns[0][demand.cell])
+        for place, row in enumerate(sums.of_cell(demand.cell).tolist()):
+            inside = sums.cells_of(row)
+            signs = sums.rows[2][sums.rows[0][row] : sums.rows[0][row + 1]]
+            towards = -demand.sign * coef[at + place] * signs  # the direction that balances the cell
+            room = np.where(towards > 0, problem.up[inside], problem.down[inside])
+            share = np.minimum(1.0, room / demand.need)
+            is_other = inside != demand.cell
+            given = is_other & problem.must_hide[inside]
+            rest = 1.0 - math.fsum(share[given].tolist())
+            own = is_other & problem.may_hide[inside] & (share > 0)
+            if rest <= 0 or not own.any():
+                continue
+            cells.append(inside[own])
+            shares.append(np.minimum(share[own] / rest, 1.0))
+            start.append(start[-1] + int(own.sum()))
+            lower.append(1.0)
+    columns = np.concatenate(cells) if cells else np.zeros(0, dtype=np.int64)
+    data = np.concatenate(shares) if shares else np.zeros(0)
+    rows = csr_array((data, columns, np.array(start)), shape=(len(lower), problem.n_cells))
+    return rows, np.array(lower)
+
+
+def lone_cells(
+    problem: Problem, sums: Sums, shares: Floats, seen: set[tuple[int, int]]
+) -> tuple[csr_array, Floats]:
+    """`rows @ y >= 0` for sums in which a further cell is hidden to a larger share than all others together.
+
+    A further cell that is hidden alone in a sum follows from it. It cannot change in any witness, so that it might as well be
+    shown: some best pattern has none.
+    """
+    start, inside, _ = sums.rows
+    row_of = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    own = shares[inside]
+    total = np.bincount(row_of, weights=own, minlength=len(start) - 1)
+    is_lone = (2 * own > total[row_of] + VIOLATED) & ~problem.must_hide[inside]
+    rows: list[Ints] = []
+    data: list[Floats] = []
+    for at in np.flatnonzero(is_lone).tolist():
+        row, cell = int(row_of[at]), int(inside[at])
+        if (row, cell) in seen:
+            continue
+        seen.add((row, cell))
+        cells = inside[start[row] : start[row + 1]]
+        rows.append(cells)
+        data.append(np.where(cells == cell, -1.0, 1.0))
+    ends = np.cumsum([0, *(len(one) for one in rows)])
+    columns = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    values = np.concatenate(data) if data else np.zeros(0)
+    return csr_array((values, columns, ends), shape=(len(rows), problem.n_cells)), np.zeros(len(rows))
+
+
+def relaxed_bound(problem: Problem, demands: Sequence[Demand], run: Run, deadline: float) -> float:
+    """A lower bound on the cost of every pattern that meets some demands, from sums examined one by one."""
+    sums = Sums(problem)
+    must = problem.must_hide.astype(np.float64)
+    may = (problem.must_hide | problem.may_hide).astype(np.float64)
+    nothing = csr_array((0, problem.n_cells))
+    program = Program(nothing, np.zeros(0), np.zeros(0), must, may, run=run)
+    program.set_cost(problem.cost)
+    rows, lower = balancing_rows(problem, sums, demands)
+    program.add_rows(rows, lower)
+    seen: set[tuple[int, int]] = set()
+    best = _packed(rows, problem.cost)
+    for number in range(ROUNDS):
+        run.check()
+        run.report("proving how many cells must be hidden", number, ROUNDS)
+        left = deadline - time.monotonic()
+        if left <= 0 or run.is_hurried:
+            break
+        found = program.solve(seconds=left)
+        if found.status is not Status.OPTIMAL:
+            break
+        stalled = number > 2 and found.bound - best < STALLED * max(1.0, best)
+        best = max(best, found.bound)
+        rows, lower = lone_cells(problem, sums, found.point, seen)
+        if stalled or not rows.shape[0]:
+            break
+        program.add_rows(rows, lower)
+    return best
+
+
+def _packed(rows: csr_array, cost: Floats) -> float:
+    """A lower bound on the total cost of inequalities that share no cell; those with few cells are taken first."""
+    taken = np.zeros(rows.shape[1], dtype=bool)
+    total = 0.0
+    for row in np.argsort(np.diff(rows.indptr), kind="stable").tolist():
+        own = slice(rows.indptr[row], rows.indptr[row + 1])
+        cells = rows.indices[own]
+        if not taken[cells].any():
+            taken[cells] = True
+            total += float((cost[cells] / rows.data[own]).min())
+    return total

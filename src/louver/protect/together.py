@@ -1,0 +1,218 @@
+"""Protecting tables together with what was published earlier about the same people.
+
+Tables of sums or counts in which an earlier release hides cells are protected together with the new ones (`load.Earlier`): what it shows
+stays shown, and what it hides must stay protected. Tables of counts are also audited, by `louver.audit`, together with all that the
+register holds: other tables, shares and files of records.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from louver._arrays import Ints
+from louver.audit import audit_pieces
+from louver.errors import InputError
+from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.protect.cellkey import KeyedTable, smallest_safe
+from louver.protect.cells import Axis
+from louver.protect.load import Earlier, Loaded
+from louver.protect.noise_table import NoiseTable
+from louver.protect.options import ProtectOptions
+from louver.protect.solve import Solved, bases_of
+from louver.release.memory import Memory
+from louver.schema.attribute import Attribute
+from louver.schema.recode import Recode
+from louver.schema.request import Request
+from louver.tables.pieces import Cross, Margin, Piece, cross_attributes
+
+__all__ = [
+    "audit_noisy",
+    "audit_together",
+    "check_same_keys",
+    "check_same_noise",
+    "earlier_tables",
+    "mark_of",
+    "memory_of",
+]
+
+
+def memory_of(request: Request[ProtectOptions], *, is_publishing: bool) -> Memory:
+    """What the register knows about the people of the records."""
+    options = request.options
+    assert options.registry is not None
+    if request.source.where is not None:
+        raise InputError(
+            "option --where: with --register the records are read whole; make a file of the records that the tables are about.",
+            option="--where",
+        )
+    return Memory.of(
+        options.registry,
+        request.data,
+        request.source,
+        person=options.person,
+        is_new_population=options.new_population,
+        is_publishing=is_publishing,
+        run=request.run,
+    )
+
+
+def earlier_tables(memory: Memory) -> list[Earlier]:
+    """Protected tables of earlier releases."""
+    return [
+        Earlier(table, f"{table['name']} (published {entry.created[:10]})")
+        for entry in memory.entries
+        for table in entry.content.get("protected", ())
+    ]
+
+
+def audit_together(
+    request: Request[ProtectOptions], loaded: Loaded, solved: Solved, memory: Memory
+) -> tuple[str | None, dict[str, Any]]:
+    """Why the tables of counts must not be published, if so, and what the register stores about them.
+
+    Counts of weighted records are estimates of other people and are not audited.
+    """
+    options = request.options
+    counts = [table for table in loaded.tables if table.options.is_counts and options.sampling_weight is None]
+    if not counts:
+        return None, {"tables": []}
+    names = tuple(dict.fromkeys(name for table in counts for name in table.options.by))
+    lower, upper = _told(options, loaded, solved)
+
+    def pieces_of(attributes: Sequence[Attribute]) -> list[Piece]:
+        return [
+            _piece(table.options.name, table.grid.axes, table.grid.cells, attributes, lower, upper)
+            for table in counts
+        ]
+
+    found, content = audit_pieces(request, names, pieces_of, memory, small=smallest_safe(options))
+    return None if found is None else found.refusal, content
+
+
+def audit_noisy(
+    request: Request[ProtectOptions], tables: Sequence[KeyedTable], most: int, memory: Memory, *, small: int
+) -> tuple[str | None, dict[str, Any]]:
+    """The same for counts with noise of at most `most`."""
+    names = tuple(dict.fromkeys(name for table in tables for name in table.options.by))
+
+    def pieces_of(attributes: Sequence[Attribute]) -> list[Piece]:
+        return [
+            _piece(
+                table.options.name,
+                table.axes,
+                np.arange(table.noisy.size).reshape(table.noisy.shape),
+                attributes,
+                np.maximum(table.noisy.ravel() - most, table.noisy.ravel() > 0),
+                table.noisy.ravel() + most,
+            )
+            for table in tables
+        ]
+
+    found, content = audit_pieces(request, names, pieces_of, memory, small=small)
+    return None if found is None else found.refusal, content
+
+
+def check_same_noise(memory: Memory, noise: NoiseTable) -> None:
+    """Refuse to publish the same counts a second time with other noise: the mean of both has less noise."""
+    for entry in memory.entries:
+        for table in entry.content.get("protected", ()):
+            if table["value"] is None and table.get("noise") != noise.digest:
+                raise InputError(
+                    f'option --register: publication {entry.number} has the same counts, protected by method "{table["method"]}" or with other '
+                    "noise; take the perturbation table of that publication.",
+                    option="--register",
+                )
+
+
+def mark_of(memory: Memory, tables: Sequence[KeyedTable]) -> str:
+    """What the keys of all records add up to, and how many they are, under the register's key; nobody else can tell anything by it."""
+    keys, counts = (array.ravel()[0] for array in (tables[0].keys, tables[0].counts))
+    return hmac.new(memory.register.key, f"keyed records:{keys}:{counts}".encode(), "sha256").hexdigest()
+
+
+def check_same_keys(memory: Memory, mark: str) -> None:
+    """Refuse other keys of the same records (another column of persons, or its texts written in another way): they make fresh noise."""
+    for entry in memory.entries:
+        for table in entry.content.get("protected", ()):
+            if table["method"] == "cellkey" and table.get("mark") != mark:
+                named = f'column "{table["person"]}"' if "person" in table else "column"
+                raise InputError(
+                    f"option --person: publication {entry.number} gave these records other keys, so its noise and the new one would average "
+                    f"out; take the {named} of that publication with its values unchanged, to the letter.",
+                    option="--person",
+                )
+
+
+def _told(options: ProtectOptions, loaded: Loaded, solved: Solved) -> tuple[Ints, Ints]:
+    """Lower and upper bound that readers of one table put on each count; a listed count is at least 1."""
+    values = np.array([cell.value for cell in loaded.cells], dtype=np.int64)
+    if solved.rounding is None:
+        hidden = solved.hiding.hidden
+        return np.where(hidden, 1, values), np.where(hidden, UNBOUNDED, values)
+    bases = bases_of(options, loaded)
+    base = np.array([bases[cell.measured] for cell in loaded.cells], dtype=np.int64)
+    reach = base * (1 + solved.rounding.beyond) - 1
+    return np.maximum(1, solved.rounding.numbers - reach), solved.rounding.numbers + reach
+
+
+def _piece(
+    name: str, axes: Sequence[Axis], numbers: Ints, attributes: Sequence[Attribute], lower: Ints, upper: Ints
+) -> Piece:
+    """A table as margins: one for each combination of attribute levels."""
+    by_name = {attribute.name: attribute for attribute in attributes}
+    levels = [list(_levels(axis, by_name[axis.attribute.name])) for axis in axes]
+    margins = []
+    for chosen in product(*levels):
+        named = [(axis, recode) for axis, recode in zip(axes, chosen, strict=True) if recode is not None]
+        cross = Cross(
+            by=tuple(axis.attribute.name for axis, _ in named),
+            recodes={axis.attribute.name: recode for axis, recode in named if recode.merge},
+        )
+        coarse = cross_attributes(cross, attributes)
+        labels = dict(zip(cross.by, (attribute.labels for attribute in coarse), strict=True))
+        # A label that is listed in a spec but never occurs has no code in the table; -1 stands for it.
+        places = [
+            np.array(
+                [
+                    axis.place_of.get(label, -1)
+                    for label in labels.get(axis.attribute.name, (axis.attribute.total,))
+                ]
+            )
+            for axis in axes
+        ]
+        listed = np.full([len(place) for place in places], -1, dtype=np.int64)
+        listed[np.ix_(*(place >= 0 for place in places))] = numbers[
+            np.ix_(*(place[place >= 0] for place in places))
+        ]
+        cells = listed.ravel()
+        is_listed = cells >= 0
+        margins.append(
+            Margin(
+                cross=cross,
+                lower=np.where(is_listed, lower[cells], 0),
+                upper=np.where(is_listed, upper[cells], 0),
+            )
+        )
+    return Piece(name=name, margins=tuple(margins))
+
+
+def _levels(axis: Axis, attribute: Attribute) -> Iterator[Recode | None]:
+    """The labels merged to the codes of each level, a leaf above the level standing for itself; None for the total."""
+    yield None
+    seen: list[dict[str, tuple[str, ...]]] = []
+    present = set(attribute.labels)
+    for tree in axis.attribute.trees:
+        for level in range(1, 1 + max(tree.depth[code] for code in tree.codes if code in axis.place_of)):
+            merge = {}
+            for code in tree.codes:
+                below = tuple(sorted(tree.leaves[code] & present))
+                if tree.depth[code] == level and below and below != (code,):
+                    merge[code] = below
+            if merge not in seen:
+                seen.append(merge)
+                yield Recode(attribute.name, merge=merge)
