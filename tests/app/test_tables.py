@@ -224,7 +224,7 @@ def test_suggestions_stay_with_the_rounding_they_were_made_for() -> None:
         "recodes": {},
         "words": "",
         "kept": 0.5,
-        "verdict": {"level": "ok"},
+        "verdict": {"level": "ok", "sentence": "By itself it may be published."},
     }
     summary = {"disclosed_small_cells": 0, "certain_rows": 0}
     state.take_suggestions(
