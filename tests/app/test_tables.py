@@ -39,7 +39,7 @@ def asked(**options: object) -> ArrangedTable:
     return ArrangedTable(path=CPS8, source=ABOUT, names=NAMES, options=BoundsOptions(**options), base=base)
 
 
-STOP = {"level": "stop"}
+STOP = {"level": "stop", "sentence": "Do not publish it as it is."}
 FIRST = asked(rows=NAMES[:6], cols=NAMES[6:])
 
 
