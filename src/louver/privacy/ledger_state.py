@@ -148,6 +148,11 @@ class LedgerState:
         return self.granted - self.spent
 
     @property
+    def held(self) -> Fraction:
+        """What pending debits hold: part of what is spent."""
+        return sum((Fraction(body["amount"]) for body in self.pending.values()), Fraction(0))
+
+    @property
     def disclosures(self) -> tuple[str, ...]:
         """What was published exactly, in words."""
         return tuple(one.what for one in self.published)
@@ -165,6 +170,7 @@ class LedgerState:
             "granted": str(self.granted),
             "spent": str(self.spent),
             "remaining": str(self.remaining),
+            "held": str(self.held),
             "pending": [
                 {"entry": entry, "amount": body["amount"], "purpose": body["purpose"]}
                 for entry, body in self.pending.items()

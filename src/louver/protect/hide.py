@@ -453,7 +453,11 @@ class _Search:
     def _tell(self) -> None:
         if self.best is not None:
             cost = self.best[0] or 1.0
-            self.run.report("hiding cells", min(self.bound, cost), cost)
+            least = min(self.bound, cost)
+            whole = float(self.problem.cost[self.is_free].sum()) or 1.0
+            self.run.report(
+                "hiding cells", least, cost, self.best[0] / whole, min(self.bound, self.best[0]) / whole
+            )
 
     def found(self) -> Hiding:
         assert self.best is not None

@@ -272,7 +272,7 @@ class LocalSearch:
             if self.is_late():
                 break
             if place % 64 == 0:
-                self.run.report("showing cells again", place, len(order))
+                self.run.report("showing cells again", place, len(order), self._lost())
             shown += self.without(cell)
         return shown
 
@@ -307,7 +307,7 @@ class LocalSearch:
             if self.is_late():
                 break
             if place % 16 == 0:
-                self.run.report("exchanging cells", place, int(self.hidden.sum()))
+                self.run.report("exchanging cells", place, int(self.hidden.sum()), self._lost())
             if self.hidden[cell]:
                 self._exchanged(cell)
         return self.problem.spent(self.hidden) < before
@@ -342,6 +342,11 @@ class LocalSearch:
             elif n in self.chosen:
                 for used in self.chosen.pop(n).cells.tolist():
                     self._users[used].discard(n)
+
+    def _lost(self) -> float:
+        """Cost of the pattern as a share of that of all cells that may be hidden."""
+        free = self.problem.may_hide & ~self.problem.must_hide
+        return self.problem.spent(self.hidden) / (float(self.problem.cost[free].sum()) or 1.0)
 
     def is_late(self) -> bool:
         return self.run.is_hurried or time.monotonic() > self.deadline
