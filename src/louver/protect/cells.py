@@ -39,6 +39,8 @@ class ColumnCodes:
         The attribute whose leaves its codes stand for; its own name where it is not a coarser copy of another.
     stands_for : mapping
         Leaf of this attribute -> leaves of that attribute.
+    is_linked : bool
+        Whether only the records say so (`links`); then a release does not state it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ColumnCodes:
     trees: tuple[Tree, ...]
     of: str
     stands_for: Mapping[str, Leaves]
+    is_linked: bool = False
 
     def meaning(self, tree: Tree, code: str) -> Leaves:
         """Leaves, in the attribute named by `of`, that a code stands for."""

@@ -167,7 +167,7 @@ def test_tables_in_a_circle_are_said_to_be(tmp_path: Path) -> None:
     tables = [{"name": "".join(by), "by": list(by), "value": "v"} for by in ("ab", "bc", "ca")]
     found = lv.protect(records, tables=tables, rules=[{"rule": "frequency", "minimum": 2}])
     assert found.question.is_circle and found.verdict.level == "care"
-    assert found.verdict.sentence == "Nothing needs to be hidden."
+    assert found.verdict.sentence == "Nothing needs to be hidden as far as asked; read what was not."
 
 
 def test_what_cannot_be_protected_is_not_called_so_and_not_written(tmp_path: Path) -> None:
