@@ -16,7 +16,7 @@ from louver._arrays import Ints
 from louver.errors import InputError
 from louver.protect.hierarchy import Tree
 
-__all__ = ["Attribute", "Axis", "CellIndex", "Grid", "axis_of", "sums_of"]
+__all__ = ["Axis", "CellIndex", "ColumnCodes", "Grid", "axis_of", "sums_of"]
 
 MOST_PLACES = 20_000_000
 """Combinations of codes of one table."""
@@ -25,7 +25,7 @@ Leaves = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
+class ColumnCodes:
     """The codes of a column.
 
     Attributes
@@ -62,7 +62,7 @@ class Axis:
 
     Attributes
     ----------
-    attribute : Attribute
+    attribute : ColumnCodes
     codes : tuple of str
         The total first.
     meanings : tuple of frozenset
@@ -71,7 +71,7 @@ class Axis:
         Codes that are sums, and the codes they add up, by position.
     """
 
-    attribute: Attribute
+    attribute: ColumnCodes
     codes: tuple[str, ...]
     meanings: tuple[Leaves, ...]
     parts: tuple[tuple[int, tuple[int, ...]], ...]
@@ -81,7 +81,7 @@ class Axis:
         return {code: place for place, code in enumerate(self.codes)}
 
 
-def axis_of(attribute: Attribute, depth: int | None) -> Axis:
+def axis_of(attribute: ColumnCodes, depth: int | None) -> Axis:
     """The codes of an attribute down to a depth, and their sums."""
     places: dict[str, int] = {}
     meanings: list[Leaves] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from louver.data.dependencies import is_function
-from louver.protect.cells import Attribute, Axis, axis_of, check_size
+from louver.protect.cells import Axis, ColumnCodes, axis_of, check_size
 from louver.protect.hierarchy import Tree
 
 __all__ = ["Links", "find_links"]
@@ -40,7 +40,7 @@ class Links:
     doubts: tuple[tuple[str, str], ...]
     stands_for: Mapping[str, Mapping[str, frozenset[str]]]
 
-    def linked(self, attribute: Attribute, attributes: Mapping[str, Attribute]) -> Attribute:
+    def linked(self, attribute: ColumnCodes, attributes: Mapping[str, ColumnCodes]) -> ColumnCodes:
         """An attribute, its codes standing for those of the finer column."""
         finer = {coarser: finer for finer, coarser in self.pairs}.get(attribute.name)
         if finer is None or attribute.of != attribute.name:
@@ -53,7 +53,7 @@ class Links:
         return replace(attribute, of=base.of, stands_for=stands_for, is_linked=True)
 
     def wider(
-        self, name: str, axes: Sequence[Axis], attributes: Mapping[str, Attribute]
+        self, name: str, axes: Sequence[Axis], attributes: Mapping[str, ColumnCodes]
     ) -> tuple[Axis, ...] | None:
         """The axes of a table with the sums that readers form; None where they form none."""
         found = []
@@ -74,7 +74,7 @@ class Links:
         check_size(name, found)
         return tuple(found)
 
-    def _tree(self, finer: Attribute, coarser: Attribute, tree: Tree) -> Tree:
+    def _tree(self, finer: ColumnCodes, coarser: ColumnCodes, tree: Tree) -> Tree:
         """The codes of the coarser column above those of the finer one."""
         below = self.stands_for[coarser.name]
         own = {code: f"{OWN}{coarser.name}{OWN}{code}" for code in tree.codes} | {tree.total: finer.total}
@@ -93,7 +93,7 @@ class Links:
 
 
 def find_links(
-    attributes: Mapping[str, Attribute],
+    attributes: Mapping[str, ColumnCodes],
     labels: Mapping[str, Sequence[str]],
     tables: Sequence[Sequence[str]],
 ) -> Links:

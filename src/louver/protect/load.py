@@ -17,7 +17,7 @@ from louver._arrays import Ints
 from louver.data.read import Source, open_source
 from louver.data.tabulate import read_text
 from louver.errors import InputError
-from louver.protect.cells import Attribute, Axis, CellIndex, Grid, axis_of, check_size, sums_of
+from louver.protect.cells import Axis, CellIndex, ColumnCodes, Grid, axis_of, check_size, sums_of
 from louver.protect.hierarchy import Tree, read_tree, tree_of_digits
 from louver.protect.links import find_links
 from louver.protect.options import MAX_DECIMALS, ProtectOptions, TableOptions
@@ -180,7 +180,7 @@ def load(
 
 def attributes_of(
     options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path
-) -> dict[str, Attribute]:
+) -> dict[str, ColumnCodes]:
     """Every attribute of the tables with its hierarchies; `seen` are the codes that occur, totals left out."""
     used = dict.fromkeys(name for table in options.tables for name in table.by)
     for name, codes in options.codes.items():
@@ -220,14 +220,14 @@ def _trees(
     return trees
 
 
-def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tree, ...]]) -> Attribute:
+def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tree, ...]]) -> ColumnCodes:
     codes = options.codes.get(name)
     own = trees[name]
     total = own[0].total
     base = None if codes is None else codes.of
     if base is None:
         leaves = {leaf: frozenset((leaf,)) for leaf in own[0].leaves[total]}
-        return Attribute(name=name, total=total, trees=own, of=name, stands_for=leaves)
+        return ColumnCodes(name=name, total=total, trees=own, of=name, stands_for=leaves)
     stands_for: dict[str, frozenset[str]] = {}
     for leaf in sorted(own[0].leaves[total]):
         tree = next((tree for tree in trees[base] if leaf in tree.leaves), None)
@@ -236,10 +236,10 @@ def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tre
                 f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name
             )
         stands_for[leaf] = tree.leaves[leaf]
-    return Attribute(name=name, total=total, trees=own, of=base, stands_for=stands_for)
+    return ColumnCodes(name=name, total=total, trees=own, of=base, stands_for=stands_for)
 
 
-def axes_of(table: TableOptions, attributes: Mapping[str, Attribute]) -> tuple[Axis, ...]:
+def axes_of(table: TableOptions, attributes: Mapping[str, ColumnCodes]) -> tuple[Axis, ...]:
     bases = [attributes[name].of for name in table.by]
     for place, base in enumerate(bases):
         if base in bases[:place]:
@@ -393,7 +393,7 @@ def _units(text: str | None, decimals: int) -> int | None:
 
 def _file_table(
     file: _Read,
-    attributes: Mapping[str, Attribute],
+    attributes: Mapping[str, ColumnCodes],
     index: CellIndex,
     cells: dict[int, Cell],
     decimals: Mapping[str, int],
@@ -740,7 +740,7 @@ class Earlier:
         )
 
     @property
-    def attributes(self) -> list[Attribute]:
+    def attributes(self) -> list[ColumnCodes]:
         found = []
         for name in self.table["by"]:
             codes = self.table["codes"][name]
@@ -751,7 +751,7 @@ class Earlier:
             leaves = trees[0].leaves[codes["total"]]
             listed = codes["stands_for"]
             found.append(
-                Attribute(
+                ColumnCodes(
                     name=name,
                     total=codes["total"],
                     trees=trees,
@@ -853,7 +853,7 @@ def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[s
     )
 
 
-def _check_leaves(source: Source, attribute: Attribute, labels: Sequence[str]) -> None:
+def _check_leaves(source: Source, attribute: ColumnCodes, labels: Sequence[str]) -> None:
     """Refuse labels that are not leaves."""
     leaves = attribute.trees[0].leaves[attribute.total]
     for row, label in enumerate(labels, start=1):
