@@ -447,7 +447,7 @@ PROTECT_MEANINGS = {
     "question.unknown_pairs": "cells with two contributors whose parts are not known, so that neither was asked about",
     "question.asks_contributors": "whether contributors were asked about at all",
     "question.linked": "pairs of attributes of which the first determines the second in the records, so that their tables were linked",
-    "question.dependent": "the same, where they were not linked: chance may explain it, or a table is by both",
+    "question.dependent": "the same, where they were not linked: a table is by both, or another finer column is linked",
     "question.is_circle": "whether tables are linked in a circle, so that readers could also reason about the crossed table behind them",
     "question.waived": "cells that a rule calls primary and that are published by decision",
     "question.asked": "the same in sentences",

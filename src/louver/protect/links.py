@@ -6,13 +6,9 @@ shows no sums over them, but readers form them, so such sums become cells that n
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from louver.data.dependencies import is_function
 from louver.protect.cells import Axis, ColumnCodes, axis_of, check_size
 from louver.protect.hierarchy import Tree
 
@@ -31,7 +27,7 @@ class Links:
     pairs : tuple of (str, str)
         Finer and coarser column that are linked.
     doubts : tuple of (str, str)
-        The same, not linked: chance explains it, or a table is by both.
+        The same, not linked: a table is by both, or another finer column is linked.
     stands_for : mapping
         Linked coarser column -> its codes -> codes of the finer column.
     """
@@ -110,7 +106,8 @@ def find_links(
 
     Notes
     -----
-    Of columns that determine each other the first with most codes is the finer one.
+    Of columns that determine each other the first with most codes is the finer one. That a rule may hold by chance does not matter: to take
+    too much for known can only hide more.
     """
     n_codes = {name: len(set(labels[name])) for name in attributes}
     order = sorted(attributes, key=lambda name: -n_codes[name])
@@ -123,7 +120,7 @@ def find_links(
                 labels[finer]
             ):
                 continue
-            both = Counter(zip(labels[finer], labels[coarser], strict=True))
+            both = set(zip(labels[finer], labels[coarser], strict=True))
             if len(both) > n_codes[finer]:
                 continue
             shares_table = any(
@@ -131,13 +128,13 @@ def find_links(
                 for by in tables
             )
             is_free = attributes[coarser].of == coarser and coarser not in stands_for
-            if shares_table or not is_free or not _is_known(both):
+            if shares_table or not is_free:
                 doubts.append((finer, coarser))
                 continue
             base[coarser] = base[finer]
             pairs.append((finer, coarser))
             below: dict[str, set[str]] = {}
-            for one, other in both:
+            for one, other in sorted(both):
                 below.setdefault(other, set()).add(one)
             stands_for[coarser] = {code: frozenset(own) for code, own in below.items()}
     return Links(
@@ -145,15 +142,3 @@ def find_links(
         doubts=tuple(pair for pair in doubts if base[pair[0]] != base[pair[1]]),
         stands_for=stands_for,
     )
-
-
-def _is_known(both: Mapping[tuple[str, str], int]) -> bool:
-    """Whether readers know it: chance does not explain it."""
-    places = [
-        {code: number for number, code in enumerate(dict.fromkeys(codes))}
-        for codes in zip(*both, strict=True)
-    ]
-    one, other = (
-        np.array([own[pair[number]] for pair in both], dtype=np.int64) for number, own in enumerate(places)
-    )
-    return is_function(one, other, np.array(list(both.values()), dtype=np.int64))

@@ -140,7 +140,7 @@ class Loaded:
     linked : tuple of (str, str)
         Pairs of attributes of which the first determines the second in the records, so that their tables were linked.
     dependent : tuple of (str, str)
-        The same, where they were not: chance may explain it, or a table is by both.
+        The same, where they were not: a table is by both, or another finer column is linked.
     has_records : bool
     """
 

@@ -32,7 +32,7 @@ class Question:
     linked : tuple of (str, str)
         Pairs of attributes of which the first determines the second in the records; readers are taken to know it.
     dependent : tuple of (str, str)
-        The same, where tables were not linked by it: chance may explain it, or a table is by both.
+        The same, where tables were not linked by it: a table is by both, or another finer column is linked.
     is_circle : bool
         Whether tables are linked in a circle, so that readers could also reason about the crossed table that nobody publishes.
     waived : int

@@ -125,8 +125,8 @@ def test_codes_with_the_same_leaves_are_one_cell(tmp_path: Path) -> None:
     )
     tables = [{"name": by, "by": [by], "value": "turnover"} for by in ("trade", "sector")]
     codes = {"trade": {"hierarchy": str(tmp_path / "trade.hrc")}}
-    apart = lv.protect(records, tables=tables, codes=codes, rules=[FEW])
-    assert apart.question.dependent == (("trade", "sector"),) and apart.verdict.level == "care"
+    known = lv.protect(records, tables=tables, codes=codes, rules=[FEW])
+    assert known.question.linked == (("trade", "sector"),) and known.verdict.level == "ok"
     linked = lv.protect(records, tables=tables, codes={**codes, "sector": {"of": "trade"}}, rules=[FEW])
     assert linked.summary.cells == 5 and linked.verdict.level == "ok"
     # hard, iron and the sector hard are one primary cell.
