@@ -36,7 +36,7 @@ TABLES_ONLY_THERE = {
 AUDIT_ONLY_THERE = {"known", "targets", "decide", "no_advice", "fail_on"}
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
-    *("format", "keep_order", "class_id"),
+    *("format", "keep_order", "class_id", "whole_units"),
     *("missing", "one_hot", "recode"),
     *(
         "boundary",

@@ -109,6 +109,7 @@ def anonymize(
     population_count: str | None = None,
     k_map: bool = False,
     unit: str | None = None,
+    whole_units: bool = False,
     sampling_weight: str | None = None,
     against: str | Path | Sequence[str | Path] = (),
     earlier: str | Path | Sequence[str | Path] = (),
