@@ -18,7 +18,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.tables.evidence import Witnesses
 from louver.tables.pieces import Cross, Domain, Piece
-from louver.tables.problem import Problem
+from louver.tables.problem import TablesProblem
 from louver.tables.solve import decide, solve
 from louver.tables.system import IntArray
 
@@ -232,7 +232,7 @@ def _class_labels(domain: Domain, cell: int) -> dict[str, str]:
 class TargetSearch:
     """Cells that are bounded or decided: how many people each has and how many it counts for, where the records are known."""
 
-    problem: Problem
+    problem: TablesProblem
     witnesses: Witnesses
     cells: AuditCells
     true: IntArray | None

@@ -19,7 +19,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.program import SolvedProgram
 from louver.run import Run
 from louver.tables.coordinates import Coordinates
-from louver.tables.evidence import Evidence, Probe, Sides
+from louver.tables.evidence import BoundEvidence, Probe, Sides
 from louver.tables.solvers import Relaxed, best_value, feasible_point
 from louver.tables.system import IntArray, Intervals, System
 
@@ -62,7 +62,7 @@ class Component:
     system: System
     run: Run
     deadline: float = np.inf
-    known: Evidence = field(init=False)
+    known: BoundEvidence = field(init=False)
     coordinates: Coordinates | None = field(init=False, default=None)
     repairs: int = field(init=False, default=0)
     patience: int = field(init=False, default=1)
@@ -73,7 +73,7 @@ class Component:
     def __post_init__(self) -> None:
         system = self.system
         self._intervals = Intervals.of(system.matrix)
-        self.known = Evidence(system, self._intervals.least_reach)
+        self.known = BoundEvidence(system, self._intervals.least_reach)
         self._relaxed = Relaxed(system, self.run)
         each = vstack([eye_array(system.n_columns, dtype=np.int64), system.matrix], format="csr")
         self._each = csr_array(each)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
-from louver.optim.entropy import NoisySums, Sums, fit
+from louver.optim.entropy import GroupSums, NoisySums, fit
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -95,7 +95,7 @@ def test_the_root_stays_with_its_answers_where_even_counts_are_far_off():
     """Half of the cells are empty and were answered with zero; evenly divided, each would have 100 people."""
     cells, everyone = np.arange(50), np.zeros(50, np.int64)
     answers = NoisySums(cells, np.where(cells < 25, 0, 200), 50.0 / estimation.ROOT_TRUST)
-    counts = fit(np.full(50, 100.0), [Sums(everyone, np.array([5000]))], [answers])
+    counts = fit(np.full(50, 100.0), [GroupSums(everyone, np.array([5000]))], [answers])
     assert counts[:25].max() < 0.25 * 50**0.5  # a quarter of the noise's standard deviation
 
 
