@@ -99,7 +99,9 @@ def _compare_public(kind: str, known: Scores, without: Scores) -> None:
                 line += f"{query:>14} {statistics.fmean(with_) / statistics.fmean(none):.3f} ({worst:.3f})"
         print(f"  {level:8}{line}")
     for score in ("block total", "block detailed", "filled of the empty blocks"):
-        print(f"    {score}: {statistics.fmean(known[score]):.3f}, without {statistics.fmean(without[score]):.3f}")
+        print(
+            f"    {score}: {statistics.fmean(known[score]):.3f}, without {statistics.fmean(without[score]):.3f}"
+        )
 
 
 def write_state(name: str, path: Path, part: float) -> None:

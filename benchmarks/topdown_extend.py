@@ -214,9 +214,7 @@ def evaluate(blocks: int, people: int, seeds: int, *, bands: bool) -> None:
         write_state(folder, state)
         if not bands:
             text = (folder / "larger.toml").read_text()
-            text = text.replace(
-                'relationship = "1/4", relationship_age = "1/4"', 'relationship = "1/2"'
-            )
+            text = text.replace('relationship = "1/4", relationship_age = "1/4"', 'relationship = "1/2"')
             (folder / "larger.toml").write_text(text)
         rng = np.random.default_rng(3)
         for seed in range(seeds):
