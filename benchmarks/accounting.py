@@ -19,7 +19,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy.optimize import brentq
 
 from louver.privacy.budget import epsilon_at
-from louver.privacy.composition import Coordinates, delta_at, largest_rho
+from louver.privacy.composition import ChangedCounts, delta_at, largest_rho
 
 LEVELS = {"US": 25, "state": 351, "county": 109, "tract": 168, "block group": 306, "block": 40}
 """Thousandths; they sum to 999."""
@@ -57,7 +57,7 @@ def saved(rho: Fraction, shares: Sequence[Fraction]) -> None:
 
 def peer(rho: Fraction, shares: Sequence[Fraction], widths: tuple[float, float]) -> None:
     """Epsilon of the noise of rho: ours, and the peer's at two widths of its grid and in their limit."""
-    measured = [Coordinates(1 / (rho * share), 2) for share in shares]
+    measured = [ChangedCounts(1 / (rho * share), 2) for share in shares]
     goal = math.log(DELTA)
     ours = brentq(lambda e: math.log(delta_at(Fraction(e), measured)) - goal, 1, 40, xtol=1e-9)
     theirs = [_theirs(measured, width) for width in widths]
@@ -68,7 +68,7 @@ def peer(rho: Fraction, shares: Sequence[Fraction], widths: tuple[float, float])
     print(f"  their limit: {limit:.7f}, louver less {limit - ours:+.2e} ({abs(limit / ours - 1):.1e} of it)")
 
 
-def _theirs(measured: Sequence[Coordinates], width: float) -> float:
+def _theirs(measured: Sequence[ChangedCounts], width: float) -> float:
     total = None
     for part in measured:
         one = privacy_loss_distribution.from_discrete_gaussian_mechanism(

@@ -38,7 +38,7 @@ from louver.data.tabulate import tabulate
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.tables.problem import Problem, build, forms_of
+from louver.tables.problem import TablesProblem, build, forms_of
 from louver.tables.solve import Answer, solve
 
 NLTCS = Path(__file__).resolve().parents[1] / "tests" / "data" / "nltcs.csv.gz"
@@ -176,7 +176,7 @@ def measure(case: Case, seconds: float) -> Line:
     )
 
 
-def peer(problem: Problem, answer: Answer) -> float:
+def peer(problem: TablesProblem, answer: Answer) -> float:
     """Seconds of one linear program from scratch; the published rows and nothing else."""
     system = problem.system
     rng = np.random.default_rng(2)

@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 
 from louver.protect.certify import certify
 from louver.protect.hide import Hiding, hide
-from louver.protect.problem import UNBOUNDED, Attacker, Demand, Problem
+from louver.protect.problem import UNBOUNDED, Attacker, Demand, PatternProblem
 from louver.run import Run
 
 HIERARCHIES = Path(__file__).with_name("hierarchies")
@@ -66,7 +66,9 @@ def axis(column: str, bottom: int) -> Axis:
     return codes, parts, leaf_of
 
 
-def problem_of(people: list[dict[str, str]], columns: list[tuple[str, int]], minimum: int = 3) -> Problem:
+def problem_of(
+    people: list[dict[str, str]], columns: list[tuple[str, int]], minimum: int = 3
+) -> PatternProblem:
     axes = [axis(column, bottom) for column, bottom in columns]
     leaves = [sorted(set(leaf_of.values())) for _, _, leaf_of in axes]
     number = np.zeros([len(own) for own in leaves], dtype=np.int64)
@@ -96,7 +98,7 @@ def problem_of(people: list[dict[str, str]], columns: list[tuple[str, int]], min
     sums = csr_array((signs, np.concatenate(rows), ends), shape=(len(rows), len(values)))
     must = number[number > 0] < minimum
     nothing = np.zeros(0, dtype=np.int64)
-    return Problem(
+    return PatternProblem(
         values=values,
         sums=sums,
         must_hide=must,
@@ -113,7 +115,7 @@ def problem_of(people: list[dict[str, str]], columns: list[tuple[str, int]], min
     )
 
 
-def unprotected(problem: Problem, hidden: np.ndarray, n_asked: int) -> tuple[int, int]:
+def unprotected(problem: PatternProblem, hidden: np.ndarray, n_asked: int) -> tuple[int, int]:
     """How many demands on some primary cells fail under linear programs made here, and how many were asked."""
     demands = problem.demands[:: max(1, len(problem.demands) // max(1, n_asked))]
     sums, columns = problem.sums.astype(np.float64), problem.sums.tocsc()

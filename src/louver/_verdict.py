@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Level", "Verdict"]
+__all__ = ["RATINGS", "TOO_NOISY", "Level", "Verdict", "rate_error"]
 
 
 class Level(StrEnum):
@@ -56,3 +56,19 @@ class Verdict:
 
     def __str__(self) -> str:
         return " ".join((*self.reasons, self.sentence))
+
+
+RATINGS = ((0.01, "very good"), (0.05, "usable"), (0.2, "rough"))
+"""Largest relative error that deserves each word."""
+TOO_NOISY = "too noisy alone"
+
+
+def rate_error(relative: float) -> str:
+    """How good a noisy number with this relative error is by itself.
+
+    Examples
+    --------
+    >>> rate_error(0.03), rate_error(0.5)
+    ('usable', 'too noisy alone')
+    """
+    return next((word for most, word in RATINGS if relative <= most), TOO_NOISY)

@@ -15,6 +15,7 @@ from louver.app.jobs import topdown as topdown_jobs
 from louver.app.pages.audit import Audits
 from louver.app.pages.microdata import MicrodataChoices, _MicrodataPage
 from louver.app.pages.microdata_panels import More
+from louver.app.pages.protect_state import Protects
 from louver.app.pages.tables import _TablesPage as TablesPage
 from louver.app.pages.tables_state import Tables
 from louver.app.session import Session, Setup
@@ -22,6 +23,7 @@ from louver.app.words import without_flags
 from louver.audit.options import AuditOptions
 from louver.bounds import BoundsOptions
 from louver.cli.topdown import app as commands
+from louver.protect.options import ProtectOptions
 
 TABLES_ONLY_THERE = {
     *(
@@ -34,6 +36,7 @@ TABLES_ONLY_THERE = {
     "fail_on",
 }
 AUDIT_ONLY_THERE = {"known", "targets", "decide", "no_advice", "fail_on"}
+PROTECT_ONLY_THERE = {"variance", "max_noise", "noise_table"}  # cell keys
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
     *("format", "keep_order", "class_id"),
@@ -93,6 +96,16 @@ def test_audit() -> None:
     state.count_people = False  # counts by the column with the role of a unit instead
     offered |= set(state.options("register", "id", ["home"]))
     assert set(AuditOptions.model_fields) - offered == AUDIT_ONLY_THERE
+
+
+def test_protect() -> None:
+    state = Protects(tables=[{"name": "a", "by": ["b"]}], known_percent="5", holding="b", sampling_weight="c")
+    state.pin("a", {"b": "x"}, "hide", "why")
+    state.new_population = True
+    offered = set(state.options({"b": "hierarchy.csv"}, "register", "id")) | {"steps", "seconds"}
+    state.method, state.pins = "round", []
+    offered |= set(state.options({}, "register"))
+    assert set(ProtectOptions.model_fields) - offered == PROTECT_ONLY_THERE
 
 
 def test_tables(session: Session) -> None:

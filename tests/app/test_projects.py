@@ -13,6 +13,7 @@ import pytest
 from louver.app.columns import ColumnChoices, MergeTree
 from louver.app.pages.audit import Audits
 from louver.app.pages.microdata import MicrodataChoices
+from louver.app.pages.protect_state import Protects
 from louver.app.pages.tables_state import Tables
 from louver.app.projects import go_on, open_data_of, read_project, saved
 from louver.app.session import Session, Setup
@@ -63,6 +64,9 @@ def chosen(tmp_path: Path, people: Path) -> str:
     tables.decimals = 2
     tables.remember("Publish rounded", tables.options(), found)
     session.state(Audits).pieces = [{"name": "ill", "by": ["ill"], "below": 5}]
+    protects = session.state(Protects)
+    protects.tables, protects.method = [{"name": "ill", "by": ["ill"]}], "round"
+    protects.pin("ill", {"ill": "y"}, "cost", "old")
     session.state(MicrodataChoices).k, session.state(MicrodataChoices).more.t = 7, "0.3"
     assert session.has_work
     return saved(session)
@@ -84,6 +88,9 @@ def test_what_was_chosen_comes_back(tmp_path: Path, people: Path) -> None:
     assert [one.words for one in tables.waiting] == ["As opened", "Publish rounded"]
     assert tables.waiting[-1].options.decimals == 2
     assert session.state(Audits).pieces[0]["below"] == 5
+    protects = session.state(Protects)
+    assert protects.tables == [{"name": "ill", "by": ["ill"]}] and protects.method == "round"
+    assert protects.pinned("ill", {"ill": "y"})["set"] == "cost" and protects.rules[0]["minimum"] == 3
     assert (session.state(MicrodataChoices).k, session.state(MicrodataChoices).more.t) == (7, "0.3")
 
 
@@ -118,6 +125,13 @@ def test_other_data_are_chosen_by_hand(tmp_path: Path, people: Path) -> None:
         lambda content: {**content, "roles": {"a": "king"}},
         lambda content: {**content, "tables": [{"words": "x", "options": {"rows": 1}}]},
         lambda content: {**content, "audit": {"pieces": [{"name": ""}]}},
+        lambda content: {**content, "audit": {"pieces": [{"name": "x", "by": ["a"], "file": "/etc/passwd"}]}},
+        lambda content: {
+            **content,
+            "protect": {"tables": [{"name": "x", "by": ["a"], "value": "b", "file": "/etc/passwd"}]},
+        },
+        lambda content: {**content, "protect": {"rules": [{"rule": "frequency"}]}},
+        lambda content: {**content, "protect": {"pins": [{"table": "x", "cell": {}, "set": "publish"}]}},
         lambda content: {**content, "microdata": {"k": 1}},
         lambda content: {**content, "microdata": {"seconds": "forever"}},
     ],

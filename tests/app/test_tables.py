@@ -39,7 +39,7 @@ def asked(**options: object) -> ArrangedTable:
     return ArrangedTable(path=CPS8, source=ABOUT, names=NAMES, options=BoundsOptions(**options), base=base)
 
 
-STOP = {"level": "stop"}
+STOP = {"level": "stop", "sentence": "Do not publish it as it is."}
 FIRST = asked(rows=NAMES[:6], cols=NAMES[6:])
 
 
@@ -224,7 +224,7 @@ def test_suggestions_stay_with_the_rounding_they_were_made_for() -> None:
         "recodes": {},
         "words": "",
         "kept": 0.5,
-        "verdict": {"level": "ok"},
+        "verdict": {"level": "ok", "sentence": "By itself it may be published."},
     }
     summary = {"disclosed_small_cells": 0, "certain_rows": 0}
     state.take_suggestions(

@@ -11,7 +11,7 @@ import numpy as np
 from louver.data.regions import RegionTree
 from louver.groups.methods.direct import solve_dynamic
 from louver.groups.methods.integer_program import solve_by_tables
-from louver.groups.problem import GroupTable, NoisyAnswers, Query, Total, answers
+from louver.groups.problem import GroupTable, NoisyAnswers, SizeQuery, Total, answers
 from louver.optim.trees import LevelTree
 
 # Table 2: user, unit, region.
@@ -54,7 +54,7 @@ def test_table_4_and_examples_1_to_3() -> None:
 
 
 def test_figure_5_cumulative_counts() -> None:
-    assert answers(_table().counts, Query.PREFIX, TREE).tolist() == [
+    assert answers(_table().counts, SizeQuery.PREFIX, TREE).tolist() == [
         [3, 4, 6, 6, 6],
         [2, 2, 3, 3, 3],
         [1, 2, 3, 3, 3],
@@ -63,7 +63,7 @@ def test_figure_5_cumulative_counts() -> None:
 
 def test_figure_6_chain() -> None:
     """Post-order of T^dp: GA, NY, US for size 1, then size 2, ...; cumulative within a level."""
-    chain = answers(_table().counts, Query.CHAIN, TREE)
+    chain = answers(_table().counts, SizeQuery.CHAIN, TREE)
     assert chain[1:].T.ravel().tolist() == [2, 3, 3, 4, 5, 6, 6, 6, 6, 6]
     assert chain[0].tolist() == [3, 4, 6, 6, 6]
 
@@ -117,4 +117,4 @@ def test_example_6_by_isotonic_regression() -> None:
 
     noisy = NoisyAnswers(TREE, np.array([[2, 9], [3, 9], [3, 9]]), (1.0, 1.0), 9)
     # GA = 3; NY and US share one unknown, (3 + 2) / 2, pooled with GA: (3 + 3 + 2) / 3 = 2.67, rounded 3.
-    assert answers(solve_chain(noisy), Query.CHAIN, TREE)[:, 0].tolist() == [3, 3, 3]
+    assert answers(solve_chain(noisy), SizeQuery.CHAIN, TREE)[:, 0].tolist() == [3, 3, 3]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louver.data.regions import RegionTree
-from louver.topdown.knowledge.implied import UNBOUNDED, Kind, LevelStatements, derive, set_sums
+from louver.topdown.knowledge.implied import UNBOUNDED, DerivedKind, LevelStatements, derive, set_sums
 from oracles import topdown as oracle
 
 FEMALE, COED, MALE = 0b001, 0b010, 0b100
@@ -66,7 +66,7 @@ def two_by_two(tables):
 def test_example_2():
     """R_H margins (6, 16) and (15, 5), R_V margins (17, 5) and (5, 15)."""
     implied = two_by_two([((6, 16), (17, 5)), ((15, 5), (5, 15))])
-    assert implied.kind is Kind.TWO_BY_TWO
+    assert implied.kind is DerivedKind.TWO_BY_TWO
     lower, upper = (bounds[0] for bounds in implied.bounds(0, 0, 1))
     assert (lower[0b1000], upper[0b1000]) == (0, 10)
     for h11 in range(11):

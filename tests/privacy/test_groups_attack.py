@@ -16,7 +16,7 @@ from scipy import stats
 from louver.data.regions import RegionTree
 from louver.groups.mechanisms import MECHANISMS
 from louver.groups.plan import SizePlan, equal_shares, make_plan
-from louver.groups.problem import GroupTable, Query, Total, answers
+from louver.groups.problem import GroupTable, SizeQuery, Total, answers
 from louver.groups.simulate import measured
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.neighbours import Relation
@@ -86,7 +86,7 @@ def _statistics(table: GroupTable, plan: SizePlan, runs: int, offset: int) -> np
     seen = []
     for seed in range(runs):
         released = run(table, plan, KeyedNoise.from_seed(offset + seed))
-        chain = answers(released, Query.CHAIN, tree)[tree.level(1)]
+        chain = answers(released, SizeQuery.CHAIN, tree)[tree.level(1)]
         first = 1 - table.first_size
         seen.append(
             [

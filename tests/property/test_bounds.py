@@ -13,7 +13,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from louver.bounds.check import DisclosureRules, audit_table, solve_exact
-from louver.bounds.knowledge import BoundStatement, Statement
+from louver.bounds.knowledge import BoundStatement, KnownCells
 from louver.bounds.load import from_conditionals
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
 from louver.bounds.rounded import RoundingRule, _solid_from, published_values, solve_rounded
@@ -88,7 +88,7 @@ def statements(draw, n_rows, n_cols, max_size=3):
             "both": {"at_least": lower, "at_most": lower + room},
         }[kind]
         col = {} if len(cols) == n_cols and draw(st.booleans()) else {"col": [f"c{j}" for j in sorted(cols)]}
-        found.append(Statement(row={"row": f"r{draw(st.integers(0, n_rows - 1))}"}, col=col, **numbers))
+        found.append(KnownCells(row={"row": f"r{draw(st.integers(0, n_rows - 1))}"}, col=col, **numbers))
     return tuple(found)
 
 
@@ -189,7 +189,7 @@ def test_rounded_conditionals_with_crossing_sums(data, decimals, rule):
     counts = data.draw(count_tables(max_rows=2, max_n=9).filter(lambda counts: len(counts[0]) == 3))
     row = data.draw(st.sampled_from(labels("r", len(counts))))
     given_ = tuple(
-        Statement(
+        KnownCells(
             row={"row": row},
             col={"col": list(cols)},
             at_least=data.draw(st.integers(0, 3)),

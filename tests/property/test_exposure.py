@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from louver.bounds.check import DisclosureRules, audit_table
-from louver.bounds.knowledge import Statement
+from louver.bounds.knowledge import KnownCells
 from louver.bounds.load import from_conditionals
 from louver.bounds.problem import Arrangement, arrange
 from louver.bounds.rounded import RoundingRule
@@ -131,7 +131,7 @@ def test_row_totals_and_knowledge_are_used(counts, certain, decimals, known):
     units = [[rounded(p, decimals or 0, "half-up") for p in row] for row in shares]
     if decimals is not None and not all(map(any, units)):
         return
-    given_ = (Statement(row={"row": "r0"}, col={"col": "c0"}, at_least=min(known, rows[0][0])),)
+    given_ = (KnownCells(row={"row": "r0"}, col={"col": "c0"}, at_least=min(known, rows[0][0])),)
     options = DisclosureRules(certain=certain, decimals=decimals, given=given_)
     audit = audit_table(table, ROW_BY_COL, options, is_counted=False)
     tables = [

@@ -15,7 +15,7 @@ from louver.topdown.estimation import least_squares
 from louver.topdown.estimation.least_squares import encode, solve
 from louver.topdown.estimation.levels import estimate
 from louver.topdown.estimation.rounding import distance_to_feasibility, round_counts
-from louver.topdown.knowledge.implied import Kind, LevelStatements, derive, leaf_bounds, set_sums
+from louver.topdown.knowledge.implied import DerivedKind, LevelStatements, derive, leaf_bounds, set_sums
 from louver.topdown.problem import Families, Problem, Query, SparseLevel, Workload
 from oracles import topdown as oracle
 from strategies import bounds_around, laminar_masks, stated_trees
@@ -52,7 +52,7 @@ def test_bounds_on_sets_are_exactly_what_leaf_tables_allow(tree):
     most = int(truth[0].sum()) + 2 * len(spine.leaves)
     assume((most + 1) ** n_types <= 3000)
     implied = derive(spine, n_types, statements)
-    assert implied.kind is Kind.NESTED
+    assert implied.kind is DerivedKind.NESTED
     allowed = oracle.region_vectors([s.tolist() for s in spine.starts], n_types, plain(statements), most)
     for level in range(spine.n_levels):
         lower, upper = implied.bounds(level, 0, spine.sizes[level])
@@ -94,7 +94,7 @@ def test_two_by_two_margins_are_complete(tables):
     held = set_sums(leaves)[:, list(masks)]
     statements = [LevelStatements.nothing(1), LevelStatements(masks=masks, lower=held, upper=held)]
     implied = derive(spine, 4, statements)
-    assert implied.kind is Kind.TWO_BY_TWO and not implied.is_integral
+    assert implied.kind is DerivedKind.TWO_BY_TWO and not implied.is_integral
     most = int(leaves.sum())
     assume(most <= 10)
     allowed = oracle.region_vectors([[0, len(tables)]], 4, plain(statements), most)[0][0]

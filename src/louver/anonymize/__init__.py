@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from louver._callable import make_callable
 from louver._words import counted
@@ -23,7 +23,7 @@ from louver.anonymize.intersection import EarlierRelease, check_source, read_ear
 from louver.anonymize.load import Codebook, HeldFile, load
 from louver.anonymize.lookup import KnownPeople, known_now, known_then, person_keys
 from louver.anonymize.metrics import PublishedClasses
-from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.options import AnonymizeKeywords, AnonymizeOptions
 from louver.anonymize.parts import cut_into_parts
 from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.publish import Arranged, RecordStore, Setting, arrange_in_memory, publish
@@ -62,78 +62,17 @@ NOT_EARLIER = ("table", "query", "where", "missing_code")
 """Reading options that apply to the data but not to the records of an earlier release."""
 
 
-@door(AnonymizeOptions)
+@door(AnonymizeOptions, keywords=AnonymizeKeywords)
 def anonymize(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    quasi: str | Sequence[str] = (),
-    k: int = 5,
-    identifying: str | Sequence[str] = (),
-    sensitive: str | Sequence[str] = (),
-    keep: str | Sequence[str] = (),
-    ordered: str | Sequence[str] | Mapping[str, Sequence[str | int]] | None = None,
-    categorical: str | Sequence[str] = (),
-    hierarchy: Mapping[str, str | Path] | None = None,
-    weights: Mapping[str, float] | None = None,
-    method: str = "auto",
-    recoding: str = "local",
-    seconds: float = 10.0,
-    steps: int | None = None,
-    normalise: bool = False,
-    one_hot: str | Sequence[str] = (),
-    sets: int | None = None,
-    boundary: int | None = None,
-    carry: str | None = None,
-    size: int | None = None,
-    accepted: int | None = None,
-    subproblem_seconds: float | None = None,
-    l: float | None = None,  # noqa: E741 - the field's own name
-    l_kind: str = "distinct",
-    t: float | None = None,
-    distance: str | None = None,
-    count_missing: bool = False,
-    suppress: float = 0.0,
-    population: Data | None = None,
-    population_count: str | None = None,
-    k_map: bool = False,
-    unit: str | None = None,
-    sampling_weight: str | None = None,
-    against: str | Path | Sequence[str | Path] = (),
-    earlier: str | Path | Sequence[str | Path] = (),
-    link: str | None = None,
-    accept: bool = False,
-    curve: Sequence[int] = (),
-    recode: str | Path | Mapping[str, Any] | None = None,
-    analysis: str | Path | Mapping[str, Any] | None = None,
-    top_code: Mapping[str, float] | None = None,
-    bottom_code: Mapping[str, float] | None = None,
-    round_to: Mapping[str, float] | None = None,
-    missing: str = "category",
-    parts: int | str | None = None,
-    engine: str = "local:1",
-    format: str = "labels",
-    registry: str | Path | None = None,
-    person: str | None = None,
-    new_population: bool = False,
-    csv: bool = False,
-    keep_order: bool = False,
-    class_id: bool = False,
     out: str | Path | None = None,
     ledger: str | Path | None = None,
     report: Report | None = None,
     run: Run | None = None,
+    **options: Unpack[AnonymizeKeywords],
 ) -> AnonymizedRelease:
     """Make microdata k-anonymous.
 
@@ -159,15 +98,15 @@ def anonymize(
     ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
-    place = None if out is None else _place(request, out, ledger, run)
+    place = None if out is None else _place(request, out, ledger, request.run)
     if request.options.parts is not None and out is None:
         raise InputError(
             "option --parts holds no records in memory; name a folder for the release (out).", option="out"
         )
-    with _made(request, place, run) as release:
+    with _made(request, place, request.run) as release:
         if place is None or release.is_withheld:
             return release
-        _write(release, place, report, run)
+        _write(release, place, report, request.run)
     if isinstance(release.table, StoredRecords):
         return replace(release, table=StoredRecords(place.out / DATA_FILE))
     return release
@@ -188,6 +127,7 @@ def write_release(
     """
     if release.is_withheld:
         return release
+    run = run or request.run
     place = _place(request, out, ledger, run)
     release = replace(release, ledger=place.payer, remark=place.remark)
     _write(release, place, report, run)
@@ -211,7 +151,7 @@ class _Place:
 
 
 def _place(
-    request: Request[AnonymizeOptions], out: str | Path, ledger: str | Path | None, run: Run | None
+    request: Request[AnonymizeOptions], out: str | Path, ledger: str | Path | None, run: Run
 ) -> _Place:
     check_out(Path(out))
     source, options = request.source, request.options
@@ -232,8 +172,8 @@ def _place(
     return _Place(out=Path(out), payer=payer, dataset=dataset, people=people, memory=memory)
 
 
-def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run: Run | None) -> None:
-    page = None if report is None else (run or Run()).attend(report, release)
+def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run: Run) -> None:
+    page = None if report is None else run.attend(report, release)
     release.write(
         place.out,
         page,
@@ -264,7 +204,7 @@ def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequen
         return restriction(opened, source.where, request.schema)
 
 
-def compare_each_k(request: Request[AnonymizeOptions], run: Run | None) -> AnonymizedRelease:
+def compare_each_k(request: Request[AnonymizeOptions], run: Run) -> AnonymizedRelease:
     """A release whose curve has only the points of its own method; nothing is written."""
     with _made(request, None, run, others=()) as release:
         return release
@@ -274,7 +214,7 @@ def compare_each_k(request: Request[AnonymizeOptions], run: Run | None) -> Anony
 def _made(
     request: Request[AnonymizeOptions],
     place: _Place | None,
-    run: Run | None,
+    run: Run,
     others: Sequence[str] = CURVE_METHODS,
 ) -> Iterator[AnonymizedRelease]:
     """Read, form classes, compare with other choices and with earlier releases, publish.

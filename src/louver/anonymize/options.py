@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
@@ -14,11 +14,16 @@ from louver.schema import register
 from louver.schema.analysis import Analysis, AnalysisTable, analyses_of
 from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.recode import Recode, RecodeTable, recodes_of
-from louver.schema.source import ALL_COLUMNS, SourceOptions
+from louver.schema.source import ALL_COLUMNS, SourceKeywords, SourceOptions
 
-__all__ = ["AnonymizeOptions"]
+__all__ = ["AnonymizeKeywords", "AnonymizeOptions"]
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from louver.data.read import ArrowStream
+
     MethodName = str
 else:
     MethodName = Literal[CHOICES]
@@ -628,3 +633,60 @@ GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] 
 def flag_of(name: str) -> str:
     """The option of the command line that sets a field."""
     return f"--{name.replace('_', '-')}"
+
+
+class AnonymizeKeywords(SourceKeywords, total=False):
+    """Keywords of `anonymize`."""
+
+    quasi: str | Sequence[str]
+    k: int
+    identifying: str | Sequence[str]
+    sensitive: str | Sequence[str]
+    keep: str | Sequence[str]
+    ordered: str | Sequence[str] | Mapping[str, Sequence[str | int]] | None
+    categorical: str | Sequence[str]
+    hierarchy: Mapping[str, str | Path] | None
+    weights: Mapping[str, float] | None
+    method: str
+    recoding: str
+    seconds: float
+    steps: int | None
+    normalise: bool
+    one_hot: str | Sequence[str]
+    sets: int | None
+    boundary: int | None
+    carry: str | None
+    size: int | None
+    accepted: int | None
+    subproblem_seconds: float | None
+    l: float | None  # noqa: E741 - the field's own name
+    l_kind: str
+    t: float | None
+    distance: str | None
+    count_missing: bool
+    suppress: float
+    population: str | Path | ArrowStream | None
+    population_count: str | None
+    k_map: bool
+    unit: str | None
+    sampling_weight: str | None
+    against: str | Path | Sequence[str | Path]
+    earlier: str | Path | Sequence[str | Path]
+    link: str | None
+    accept: bool
+    curve: Sequence[int]
+    recode: str | Path | Mapping[str, Any] | None
+    analysis: str | Path | Mapping[str, Any] | None
+    top_code: Mapping[str, float] | None
+    bottom_code: Mapping[str, float] | None
+    round_to: Mapping[str, float] | None
+    missing: str
+    parts: int | str | None
+    engine: str
+    format: str
+    registry: str | Path | None
+    person: str | None
+    new_population: bool
+    csv: bool
+    keep_order: bool
+    class_id: bool

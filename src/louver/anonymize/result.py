@@ -174,6 +174,13 @@ class AnonymizedRelease(Shown):
         return self.utility.information_loss / self.lower_bound - 1
 
     @property
+    def gcp_bound(self) -> float | None:
+        """The GCP below which no partition falls; None where no bound is known."""
+        if not self.lower_bound:
+            return None
+        return self.utility.gcp * self.lower_bound / self.utility.information_loss
+
+    @property
     def verdict(self) -> Verdict:
         """What the steward should read before the figures; internal only."""
         return judge(self)

@@ -14,7 +14,7 @@ from louver.release.sentences import WEAKER
 if TYPE_CHECKING:
     from louver.anonymize.result import AnonymizedRelease
 
-__all__ = ["judge"]
+__all__ = ["judge", "level_together"]
 
 MOSTLY_LOST = (
     "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
@@ -53,8 +53,8 @@ PROMISE = {
 def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
     """The findings, in the order in which they are listed."""
     together, n = release.intersection, release.table.num_rows
-    if together is not None and (together.is_risky or together.link is None):
-        yield Level.STOP if release.is_withheld else Level.CARE, _sentence(str(together))
+    if together is not None and (level := level_together(release)) is not Level.OK:
+        yield level, _sentence(str(together))
     if release.units_found is not None and release.units_found.below_k:
         yield Level.CARE, f"{release.units_found}."
     if release.guarantee is Guarantee.FREEFORM:
@@ -79,6 +79,14 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
         yield Level.CARE, UNFINISHED
     if release.utility.gcp > 0.5:
         yield Level.CARE, MOSTLY_LOST
+
+
+def level_together(release: AnonymizedRelease) -> Level:
+    """How bad it is what the release discloses together with earlier ones."""
+    together = release.intersection
+    if together is None or not (together.is_risky or together.link is None):
+        return Level.OK
+    return Level.STOP if release.is_withheld else Level.CARE
 
 
 def _not_examined(release: AnonymizedRelease) -> Iterator[str]:

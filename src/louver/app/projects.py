@@ -19,12 +19,16 @@ from louver.app.pages.audit import SECONDS as AUDIT_SECONDS
 from louver.app.pages.audit import Audits
 from louver.app.pages.microdata import LEFT_OUT, RECODINGS, ROUNDS, TIMES, MicrodataChoices
 from louver.app.pages.microdata_panels import CODES, DISTANCES, L_KINDS
+from louver.app.pages.protect import ATTACKERS, FEW, METHODS
+from louver.app.pages.protect_state import TIMES as PROTECT_TIMES
+from louver.app.pages.protect_state import Protects
 from louver.app.pages.tables_state import Tables, Waiting
 from louver.app.session import SAMPLES, Session
 from louver.audit.options import AuditTableOptions
 from louver.bounds.options import BoundsOptions
 from louver.data.samples import sample_path
 from louver.errors import InputError, LouverError
+from louver.protect.options import RuleOptions, StatusOptions
 from louver.schema.source import SourceOptions
 from louver.schema.validate import Options, validated
 
@@ -60,6 +64,32 @@ class AuditOfProject(Options):
     new_population: bool = False
     count_people: bool = False
     seconds: Literal[tuple(AUDIT_SECONDS)] = "60"  # type: ignore[valid-type]
+
+
+class TableToProtect(Options):
+    """A table of the Protect page, which names no file."""
+
+    name: Annotated[str, Field(min_length=1)]
+    by: list[str]
+    value: Annotated[str, Field(min_length=1)] | None = None
+
+
+class ProtectOfProject(Options):
+    """The settings of the Protect page."""
+
+    tables: Annotated[list[dict[str, Any]], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
+    rules: Annotated[list[dict[str, Any]], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
+    pins: list[dict[str, Any]] = Field(default_factory=list)
+    method: Literal[tuple(METHODS)] = "hide"  # type: ignore[valid-type]
+    base: str = "5"
+    minimise: Literal[tuple(FEW)] = "number"  # type: ignore[valid-type]
+    attackers: Literal[tuple(ATTACKERS)] = "contributors"  # type: ignore[valid-type]
+    known_percent: str = ""
+    holding: str = ""
+    sampling_weight: str = ""
+    time: Literal[tuple(PROTECT_TIMES)] = "rounds"  # type: ignore[valid-type]
+    with_register: bool = True
+    new_population: bool = False
 
 
 class MoreOfProject(Options):
@@ -102,6 +132,7 @@ class Project(Options):
     hierarchies: dict[str, list[dict[str, list[str]]]] = Field(default_factory=dict)
     tables: Annotated[list[TableOfProject], Field(max_length=MOST_TABLES)] = Field(default_factory=list)
     audit: AuditOfProject = AuditOfProject()
+    protect: ProtectOfProject = ProtectOfProject()
     microdata: MicrodataOfProject = MicrodataOfProject()
 
 
@@ -129,6 +160,7 @@ def saved(session: Session) -> str:
             for one in tables.in_order()
         ],
         "audit": _taken(audits, AuditOfProject),
+        "protect": _taken(session.state(Protects), ProtectOfProject),
         "microdata": _taken(microdata, MicrodataOfProject) | {"more": _taken(microdata.more, MoreOfProject)},
     }
     return json.dumps(content, ensure_ascii=False, indent=1)
@@ -158,7 +190,18 @@ def read_project(path: Path) -> Project:
     for one in project.tables:
         validated(BoundsOptions, one.options, WHERE)
     for piece in project.audit.pieces:
-        validated(AuditTableOptions, piece, WHERE)
+        if validated(AuditTableOptions, piece, WHERE).file is not None:
+            raise InputError(
+                "this project names a file, which a page never does; choose one that was saved on the page Start."
+            )
+    protect = project.protect
+    for model, given in (
+        (TableToProtect, protect.tables),
+        (RuleOptions, protect.rules),
+        (StatusOptions, protect.pins),
+    ):
+        for entry in given:
+            validated(model, entry, WHERE)
     return project
 
 
@@ -203,6 +246,7 @@ async def _restore(session: Session, project: Project) -> None:
     ]
     microdata = session.state(MicrodataChoices)
     _give(session.state(Audits), project.audit)
+    _give(session.state(Protects), project.protect)
     _give(microdata, project.microdata)
     _give(microdata.more, project.microdata.more)
 

@@ -13,7 +13,7 @@ from louver._words import counted
 from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.regions import area_of, area_of_file, area_of_text, outlined, regions_of
 from louver.app.look import RunBar, Tag, button, card, copy_button, pill, segments, select, table, tag
-from louver.app.parts import RegionMap, RegionTree
+from louver.app.parts import RegionMap, RegionTreeView
 from louver.app.regions import MAX_OUTLINES, Folded, Match, Outlines, Regions, coloured, in_words, matched
 from louver.app.session import JobAnswer, Receiver, Session
 from louver.data.samples import sample_outlines
@@ -357,7 +357,7 @@ class RegionView:
             self._message = tag("p", "pad s sub gone", role="status")
             self._headline = tag("p", f"pad s headline{'' if self._area.is_open else ' gone'}", role="status")
             with tag("div", "mapped" if self._looked.outlines is not None else ""):
-                self._lines = RegionTree()
+                self._lines = RegionTreeView()
                 self._lines.put(
                     columns=[
                         "Region",

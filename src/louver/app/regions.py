@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Bools, Floats, Ints
+from louver._verdict import RATINGS, TOO_NOISY, rate_error
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.validate import decode_text, read_bytes
 
 __all__ = [
     "MAX_OUTLINES",
-    "WORDS",
+    "TONES",
     "Folded",
     "Match",
     "Outlines",
@@ -37,7 +38,8 @@ SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Possible upper ends of the scale of interval plots."""
 COVERED = 0.9
 """Share of the intervals that should fit."""
-WORDS = ((0.01, "very good", "ok"), (0.05, "usable", "acc"), (0.2, "rough", "care"))
+TONES = {"very good": "ok", "usable": "acc", "rough": "care"}
+"""The colour of each rating of a relative error; the others are red."""
 PAGE_LINES = 10
 """How far Page Up and Page Down go."""
 
@@ -294,7 +296,8 @@ class Folded:
 
 def in_words(share: float) -> tuple[str, str]:
     """How good a number with this relative error is, and the kind of its pill."""
-    return next(((word, kind) for most, word, kind in WORDS if share <= most), ("too noisy alone", "stop"))
+    word = rate_error(share)
+    return word, TONES.get(word, "stop")
 
 
 def _interval(one: Region) -> str:
@@ -490,8 +493,8 @@ def matched(outlines: Outlines, regions: Regions, name: str) -> Match:
 def coloured(regions: Regions, chosen: Sequence[int], by: str) -> tuple[dict[int, int], list[str]]:
     """The class of each region on the map, lightest first, and what the classes are; "value" or "error"."""
     if by == "error":
-        edges = [most for most, _, _ in WORDS]
-        words = [f"to ± {100 * most:g} %: {word}" for most, word, _ in WORDS] + ["more: too noisy alone"]
+        edges = [most for most, _ in RATINGS]
+        words = [f"to ± {100 * most:g} %: {word}" for most, word in RATINGS] + [f"more: {TOO_NOISY}"]
         values = regions.relative[list(chosen)]
         known = {r: v for r, v in zip(chosen, values.tolist(), strict=True) if not math.isnan(v)}
         return {r: int(np.searchsorted(edges, v)) for r, v in known.items()}, words

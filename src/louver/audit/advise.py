@@ -18,7 +18,7 @@ import numpy as np
 
 from louver.audit.cells import Small, forms_for
 from louver.audit.explain import Reason, explain
-from louver.audit.kind import CoarserTable, Kind
+from louver.audit.kind import CoarserTable, TableKind
 from louver.audit.load import LoadedTables
 from louver.audit.result import Advice
 from louver.run import Run
@@ -41,7 +41,7 @@ def advise(
     loaded: LoadedTables,
     small: Small,
     reasons: Sequence[Reason | None],
-    kinds: Sequence[Kind],
+    kinds: Sequence[TableKind],
     ask: Ask | None,
     run: Run,
     deadline: float,
@@ -115,7 +115,7 @@ def _cheapest(sets: set[frozenset[int]], costs: Sequence[int]) -> set[int] | Non
 
 def _with_coarser(
     loaded: LoadedTables,
-    kinds: Sequence[Kind],
+    kinds: Sequence[TableKind],
     small: Small,
     chosen: set[int],
     is_least: bool,
@@ -159,7 +159,7 @@ def _with_coarser(
 
 
 def finest_safe(
-    loaded: LoadedTables, kind: Kind, piece: Piece, is_safe: Callable[[Piece], bool]
+    loaded: LoadedTables, kind: TableKind, piece: Piece, is_safe: Callable[[Piece], bool]
 ) -> CoarserTable | None:
     """The safe form with the most cells, over all attributes; None where there is none. Needs the records.
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, vstack
 
 from louver.data.histogram import Histogram
 from louver.tables.pieces import Domain, Margin, Piece
-from louver.tables.problem import Forms, Problem, forms_of
+from louver.tables.problem import Forms, TablesProblem, forms_of
 from louver.tables.system import IntArray
 
 __all__ = [
@@ -179,7 +179,7 @@ class AuditCells:
         return AuditCells(assigns=self.assigns, cells=tuple(picked))
 
 
-def forms_for(problem: Problem, cells: AuditCells) -> Forms:
+def forms_for(problem: TablesProblem, cells: AuditCells) -> Forms:
     """The cells as sums of the problem's unknowns."""
     parts = [
         forms_of(problem, assign, chosen)

@@ -20,7 +20,7 @@ from louver.audit.load import LoadedTables
 from louver.run import Run
 from louver.tables.descriptions import Box, Descriptions, descriptions
 from louver.tables.evidence import Moves, Witnesses
-from louver.tables.problem import Forms, Problem
+from louver.tables.problem import Forms, TablesProblem
 from louver.tables.solve import fixed, walk
 from louver.tables.system import IntArray
 
@@ -62,7 +62,7 @@ class GroupSearch:
 
 def search_groups(
     loaded: LoadedTables,
-    problem: Problem,
+    problem: TablesProblem,
     witnesses: Witnesses,
     known: csr_array,
     small: int,
@@ -94,7 +94,7 @@ class _GroupSearch:
     def __init__(
         self,
         loaded: LoadedTables,
-        problem: Problem,
+        problem: TablesProblem,
         witnesses: Witnesses,
         known: csr_array,
         small: int,
@@ -219,7 +219,7 @@ def _holds(form: csr_array, known: csr_array) -> bool:
     return bool((known @ is_inside >= np.diff(known.indptr)).any())
 
 
-def box_forms(problem: Problem, shape: Sequence[int], boxes: Sequence[Box]) -> Forms:
+def box_forms(problem: TablesProblem, shape: Sequence[int], boxes: Sequence[Box]) -> Forms:
     """Groups as sums of unknowns."""
     lower, upper = _Rows(), _Rows()
     for box in boxes:

@@ -28,7 +28,7 @@ from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.run import Run
 from louver.tables.pieces import Margin, Piece
-from louver.tables.problem import Problem, build
+from louver.tables.problem import TablesProblem, build
 from louver.tables.solve import decide
 from louver.tables.system import IntArray, as_floats
 
@@ -275,11 +275,11 @@ class _Work:
             pieces[number] = replace(pieces[number], margins=tuple(margins))
         return pieces
 
-    def _problem(self, hidden: Bools, content: tuple[IntArray, IntArray]) -> Problem:
+    def _problem(self, hidden: Bools, content: tuple[IntArray, IntArray]) -> TablesProblem:
         loaded = self.loaded
         return build(loaded.domain, self.pieces(hidden, content), loaded.truth, loaded.is_possible)
 
-    def _framed(self) -> Problem:
+    def _framed(self) -> TablesProblem:
         """A row for every cell of the tables, with what the knowing reader would know of it if it were hidden."""
         lower, upper = self.knowing
         return self._problem(self.most, (lower, np.minimum(upper, MAX_COUNT)))

@@ -44,7 +44,7 @@ from louver.run import Run
 from louver.tables.descriptions import Box
 from louver.tables.evidence import Witnesses
 from louver.tables.pieces import Domain, Piece
-from louver.tables.problem import Problem, build
+from louver.tables.problem import TablesProblem, build
 from louver.tables.solve import witnesses_of
 from louver.tables.system import IntArray
 
@@ -109,7 +109,7 @@ def judge(loaded: LoadedTables, options: AuditOptions, run: Run) -> Findings:
 class _Answers:
     """Cells of tables and targets, then groups that are or may be determined, with what is known about each."""
 
-    problem: Problem
+    problem: TablesProblem
     groups: list[TargetCells]
     bounds: TargetBounds
     question: AuditQuestion
@@ -182,20 +182,20 @@ def _is_always_together(loaded: LoadedTables) -> bool:
 
 
 def _known(
-    problem: Problem, groups: list[TargetCells], bounds: TargetBounds, options: AuditOptions
+    problem: TablesProblem, groups: list[TargetCells], bounds: TargetBounds, options: AuditOptions
 ) -> csr_array:
     """Small cells that are exact, as sums of unknowns."""
     is_small = (bounds.lower == bounds.upper) & is_small_count(bounds, group_sizes(groups), options)
     return forms_for(problem, join_cells(groups).pick(np.flatnonzero(is_small))).upper
 
 
-def _known_already(loaded: LoadedTables, problem: Problem, options: AuditOptions) -> csr_array:
+def _known_already(loaded: LoadedTables, problem: TablesProblem, options: AuditOptions) -> csr_array:
     """Small groups that an earlier file shows by itself, as sums of unknowns."""
     return forms_for(problem, as_cells(loaded.domain, groups_shown_before(loaded, options))).upper
 
 
 def _described(
-    loaded: LoadedTables, witnesses: Witnesses, problem: Problem, asked: GroupSearch
+    loaded: LoadedTables, witnesses: Witnesses, problem: TablesProblem, asked: GroupSearch
 ) -> tuple[list[TargetCells], TargetBounds]:
     """Groups that are determined, or may be, as cells of blocks of groups with no people in common."""
     domain, counts = loaded.domain, witnesses.by_cell(problem)[0]
@@ -288,7 +288,7 @@ def _question(
     )
 
 
-def _n_distinct(problem: Problem, cells: AuditCells) -> int:
+def _n_distinct(problem: TablesProblem, cells: AuditCells) -> int:
     """Number of distinct groups of people among cells; tables often share groups."""
     forms = forms_for(problem, cells).upper
     forms.sort_indices()

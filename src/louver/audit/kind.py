@@ -21,7 +21,7 @@ from louver.schema.attribute import Attribute
 from louver.tables.pieces import Cross, Domain, Piece
 from louver.tables.system import IntArray
 
-__all__ = ["CoarserTable", "Kind", "cell_of_line", "fault", "read_lines"]
+__all__ = ["CoarserTable", "TableKind", "cell_of_line", "fault", "read_lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CoarserTable:
     n_cells: int
 
 
-class Kind(Protocol):
+class TableKind(Protocol):
     """One kind of table.
 
     Attributes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from louver.audit.cells import UnitCounts
 from louver.audit.counts import Counts
-from louver.audit.kind import Kind
+from louver.audit.kind import TableKind
 from louver.audit.options import MAX_COUNT, AuditOptions, AuditTableOptions, KnownOptions, TargetOptions
 from louver.audit.shares import Conditionals
 from louver.data.dependencies import is_function, near_function
@@ -31,8 +31,8 @@ from louver.tables.system import IntArray
 
 __all__ = [
     "KINDS",
-    "Dependency",
     "LoadedTables",
+    "StatedDependency",
     "Target",
     "attribute_names",
     "crosses_of",
@@ -47,7 +47,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Dependency:
+class StatedDependency:
     """One column that determines another.
 
     Attributes
@@ -67,7 +67,7 @@ class Dependency:
 
 def known_dependencies(
     attributes: Sequence[Attribute], histogram: Histogram | None
-) -> tuple[Dependency, ...]:
+) -> tuple[StatedDependency, ...]:
     """Every pair of attributes where one determines the other, in their order."""
     found = []
     for first, second in permutations(attributes, 2):
@@ -77,13 +77,15 @@ def known_dependencies(
             codes = np.full(first.size, -1, dtype=np.int64)
             codes[pairs[0]] = pairs[1]
         if codes is not None:
-            found.append(Dependency(determinant=first.name, dependent=second.name, codes=codes))
+            found.append(StatedDependency(determinant=first.name, dependent=second.name, codes=codes))
     return tuple(found)
 
 
-def near_dependencies(attributes: Sequence[Attribute], histogram: Histogram | None) -> tuple[Dependency, ...]:
+def near_dependencies(
+    attributes: Sequence[Attribute], histogram: Histogram | None
+) -> tuple[StatedDependency, ...]:
     """Every pair of attributes where one determines a coarser one in nearly all records: readers may take it for a rule."""
-    found: list[Dependency] = []
+    found: list[StatedDependency] = []
     if histogram is None:
         return ()
     for first, second in permutations(attributes, 2):
@@ -92,7 +94,7 @@ def near_dependencies(attributes: Sequence[Attribute], histogram: Histogram | No
             codes = np.full(first.size, -1, dtype=np.int64)
             codes[list(near[0])] = list(near[0].values())
             found.append(
-                Dependency(determinant=first.name, dependent=second.name, codes=codes, share=near[1])
+                StatedDependency(determinant=first.name, dependent=second.name, codes=codes, share=near[1])
             )
     return tuple(found)
 
@@ -120,7 +122,7 @@ def _by_hierarchy(
     return None
 
 
-def possible_cells(domain: Domain, known: Sequence[Dependency]) -> NDArray[np.bool_] | None:
+def possible_cells(domain: Domain, known: Sequence[StatedDependency]) -> NDArray[np.bool_] | None:
     """Joint cells that the dependencies leave, (n_cells,); None where there are none."""
     if not known:
         return None
@@ -202,7 +204,7 @@ def _without(margin: Margin, others: IntArray) -> Margin:
     return replace(margin, lower=np.maximum(0, margin.lower - others), upper=upper)
 
 
-KINDS: dict[str, Kind] = {"counts": Counts(), "shares": Conditionals()}
+KINDS: dict[str, TableKind] = {"counts": Counts(), "shares": Conditionals()}
 """The kinds of tables, by `AuditTableOptions.kind`."""
 
 
@@ -230,7 +232,7 @@ class LoadedTables:
     truth: IntArray | None
     is_possible: NDArray[np.bool_] | None
     dependencies: tuple[tuple[str, str], ...] = ()
-    near: tuple[Dependency, ...] = ()
+    near: tuple[StatedDependency, ...] = ()
     household: str | None = None
     units: UnitCounts | None = None
 

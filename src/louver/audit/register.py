@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.release import told
-from louver.release.register import Entry
+from louver.release.register import RegisterEntry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.tables.pieces import Cross, Margin, Piece, Shares, cross_attributes, recoded, refined
@@ -75,7 +75,7 @@ def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
     )
 
 
-def earlier_names(entries: Sequence[Entry], named: Sequence[str] = ()) -> list[str]:
+def earlier_names(entries: Sequence[RegisterEntry], named: Sequence[str] = ()) -> list[str]:
     """Attributes used by earlier tables, and those of earlier files that these or new tables (`named`) also use."""
     crosses = [
         part
@@ -91,12 +91,12 @@ def earlier_names(entries: Sequence[Entry], named: Sequence[str] = ()) -> list[s
     )
 
 
-def n_published(entries: Sequence[Entry]) -> int:
+def n_published(entries: Sequence[RegisterEntry]) -> int:
     """Earlier tables and files."""
     return sum(len(entry.content["tables"]) + len(_files(entry)) for entry in entries)
 
 
-def check_columns(entries: Sequence[Entry], named: Sequence[str], columns: Sequence[str]) -> None:
+def check_columns(entries: Sequence[RegisterEntry], named: Sequence[str], columns: Sequence[str]) -> None:
     """Reject records that lack a column used by an earlier table, and tables of a column that an earlier file does not describe."""
     for entry in entries:
         for file in _files(entry):
@@ -112,7 +112,7 @@ def check_columns(entries: Sequence[Entry], named: Sequence[str], columns: Seque
 
 
 def from_entries(
-    entries: Sequence[Entry], attributes: Sequence[Attribute], crosses: Sequence[Cross]
+    entries: Sequence[RegisterEntry], attributes: Sequence[Attribute], crosses: Sequence[Cross]
 ) -> list[Piece]:
     """What was published before, over the attributes as they are read now.
 
@@ -135,12 +135,12 @@ def from_entries(
     ]
 
 
-def _files(entry: Entry) -> Sequence[Mapping[str, Any]]:
+def _files(entry: RegisterEntry) -> Sequence[Mapping[str, Any]]:
     files: Sequence[Mapping[str, Any]] = entry.content.get("files", ())
     return files
 
 
-def _dated(name: str, entry: Entry) -> str:
+def _dated(name: str, entry: RegisterEntry) -> str:
     return f"{name} (published {entry.created[:10]})"
 
 
@@ -255,7 +255,7 @@ def _distinct(crosses: Sequence[Cross | None]) -> list[Cross | None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Column:
+class _RegisterColumn:
     """A column of the file in terms of the labels of an attribute.
 
     Attributes
@@ -277,13 +277,13 @@ class _Column:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _File:
     name: str
-    quasi: Mapping[str, _Column]
-    held: Mapping[str, _Column]
+    quasi: Mapping[str, _RegisterColumn]
+    held: Mapping[str, _RegisterColumn]
     recodes: Mapping[str, Recode]
     where: Mapping[str, tuple[str, ...]]
     counts: IntArray
     n_left_out: int
-    columns: Mapping[str, _Column] = field(default_factory=dict)
+    columns: Mapping[str, _RegisterColumn] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -447,7 +447,7 @@ def _column(
     of_row: IntArray,
     among: Sequence[str] | None,
     place: str,
-) -> _Column:
+) -> _RegisterColumn:
     """A column of the file; `among` holds the labels of the records that the file covers."""
     everybody = np.zeros(attribute.size, np.bool_)
     everybody[:] = True
@@ -462,7 +462,7 @@ def _column(
         else:
             may_be[number] = everybody
             is_known[number] = labels is None
-    return _Column(attribute=attribute, may_be=may_be, is_known=is_known, of_row=of_row)
+    return _RegisterColumn(attribute=attribute, may_be=may_be, is_known=is_known, of_row=of_row)
 
 
 def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> list[int]:

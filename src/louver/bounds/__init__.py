@@ -16,8 +16,8 @@ from louver.bounds.answer import BoundsAnswer, TablePublication, publish_table
 from louver.bounds.check import audit_table
 from louver.bounds.check import compare as compare_arrangements
 from louver.bounds.disclosure import BoundsSummary
-from louver.bounds.knowledge import Statement
-from louver.bounds.load import LoadedTable, count, load, read_rules
+from louver.bounds.knowledge import KnownCells
+from louver.bounds.load import LoadedArrangement, count, load, read_rules
 from louver.bounds.options import (
     BoundsOptions,
     CompareKeywords,
@@ -49,7 +49,7 @@ __all__ = [
     "BoundsOptions",
     "BoundsSummary",
     "Comparison",
-    "Statement",
+    "KnownCells",
     "Suggestion",
     "Suggestions",
     "TablePublication",
@@ -210,7 +210,7 @@ def _data_in_call(request: Request[BoundsOptions]) -> list[str]:
     return [str(request.data) if is_file else "FILE", *options]
 
 
-def _audit(loaded: LoadedTable, request: Request[BoundsOptions]) -> BoundsAudit:
+def _audit(loaded: LoadedArrangement, request: Request[BoundsOptions]) -> BoundsAudit:
     return request.run.attend(
         audit_table,
         loaded.table,
@@ -230,7 +230,7 @@ def _compare(request: Request[BoundsOptions]) -> Comparison:
     return compare_arrangements(count(request, names), arrangements, read_rules(request), request.run)
 
 
-def _suggest(loaded: LoadedTable, request: Request[BoundsOptions]) -> Suggestions:
+def _suggest(loaded: LoadedArrangement, request: Request[BoundsOptions]) -> Suggestions:
     """Search for redesigns, and write them as recode files where a folder is named."""
     assert loaded.histogram is not None
     options = request.options

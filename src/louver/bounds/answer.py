@@ -58,6 +58,13 @@ class TablePublication:
         """Whether everything was checked and nothing is disclosed jointly, or the steward accepted what was left."""
         return self.published is not None or (self.verdict is not None and self.verdict.level is Level.OK)
 
+    @property
+    def level(self) -> Level:
+        """How bad the news is: that of the joint audit, unless the table was refused or its risks were accepted."""
+        if self.refused is not None or self.verdict is None:
+            return Level.STOP
+        return Level.OK if self.published is not None else self.verdict.level
+
     def __str__(self) -> str:
         if self.refused is not None:
             return f"Not published: {self.refused}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from louver._arrays import Bools, Ints
 from louver.bounds.disclosure import BoundsSummary, Solution, summarise
-from louver.bounds.knowledge import BoundStatement, Statement, bind, clash_error, known_totals, row_bounds
+from louver.bounds.knowledge import BoundStatement, KnownCells, bind, clash_error, known_totals, row_bounds
 from louver.bounds.problem import Arrangement, Runs, TwoWayTable, ZeroRows, arrange, values_in_runs
 from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.rounded import RoundingRule, published_values, solve_rounded
@@ -150,7 +150,7 @@ class DisclosureRules:
     decimals: int | None = None
     rounding: RoundingRule = RoundingRule.HALF_UP
     zero_rows: ZeroRows = ZeroRows.KEEP
-    given: tuple[Statement, ...] = ()
+    given: tuple[KnownCells, ...] = ()
     given_from: str = "given"
     structural_zeros: tuple[Mapping[str, Sequence[str]], ...] = ()
     survey_weight: str | None = None

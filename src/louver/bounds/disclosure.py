@@ -27,8 +27,11 @@ __all__ = [
     "asked_cells",
     "cell_states",
     "certain_rows",
+    "count_states",
     "explain_cell",
     "exposure",
+    "has_fallen",
+    "is_revealing",
     "published_shares",
     "summarise",
 ]
@@ -244,6 +247,24 @@ def cell_states(
     ]
     states: Ints = np.select(cases, range(len(cases)), len(cases)).astype(np.int64)
     return states
+
+
+def count_states(states: Ints) -> dict[str, int]:
+    """How many cells are in each of `CELL_STATES`."""
+    counts = np.bincount(states.ravel(), minlength=len(CELL_STATES))
+    return dict(zip(CELL_STATES, counts.tolist(), strict=True))
+
+
+def is_revealing(states: Ints) -> Bools:
+    """Cells that nobody should publish: exact small counts, and those that reveal a status."""
+    found: Bools = np.isin(states, (CELL_STATES.index("small"), CELL_STATES.index("certain")))
+    return found
+
+
+def has_fallen(states: Ints, before: Ints) -> Bools:
+    """Cells of which more is disclosed than before."""
+    fallen: Bools = np.less(states, before)
+    return fallen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from louver.schema.validate import OWN, read_toml, validated
 __all__ = [
     "NO_LIMIT",
     "BoundStatement",
-    "Statement",
+    "KnownCells",
     "bind",
     "clash_error",
     "known_totals",
@@ -52,7 +52,7 @@ Labels = Annotated[str | list[str], BeforeValidator(_check_labels)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 
 
-class Statement(BaseModel):
+class KnownCells(BaseModel):
     """One `[[known]]` entry: bounds on the cells of one row that `col` selects, all of them by default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,7 +67,7 @@ class Statement(BaseModel):
 class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    known: list[Statement]
+    known: list[KnownCells]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,19 +97,19 @@ class BoundStatement:
         return self.row < 0 and self.lower > 0
 
 
-def read_given(path: str | Path) -> list[Statement]:
+def read_given(path: str | Path) -> list[KnownCells]:
     """Read a-priori knowledge from a TOML file with `[[known]]` entries."""
     return validated(_Given, read_toml(path), Path(path).name).known
 
 
-def parse_given(given: Sequence[Statement | Mapping[str, object]]) -> list[Statement]:
+def parse_given(given: Sequence[KnownCells | Mapping[str, object]]) -> list[KnownCells]:
     """The same from a list of mappings, for the library."""
     plain = [entry if isinstance(entry, Mapping) else entry.model_dump(exclude_none=True) for entry in given]
     return validated(_Given, {"known": plain}, "given").known
 
 
 def bind(
-    statements: Sequence[Statement], table: TwoWayTable, where: str = "the known bounds"
+    statements: Sequence[KnownCells], table: TwoWayTable, where: str = "the known bounds"
 ) -> list[BoundStatement]:
     """Find the rows and cells that statements refer to; messages call their list `where`."""
     position_of = {int(index): position for position, index in enumerate(table.row_index)}
@@ -203,7 +203,7 @@ def row_bounds(known: Sequence[BoundStatement], reduced: Ints) -> tuple[Ints, In
     return lower, upper
 
 
-def _limits(statement: Statement, subject: str) -> tuple[int, int]:
+def _limits(statement: KnownCells, subject: str) -> tuple[int, int]:
     at_least, at_most, exactly = statement.at_least, statement.at_most, statement.exactly
     if exactly is not None:
         if at_least is not None or at_most is not None:
@@ -220,7 +220,7 @@ def _limits(statement: Statement, subject: str) -> tuple[int, int]:
     return min(at_least or 0, NO_LIMIT), NO_LIMIT if at_most is None else min(at_most, NO_LIMIT)
 
 
-def _row_index(statement: Statement, table: TwoWayTable, subject: str) -> int:
+def _row_index(statement: KnownCells, table: TwoWayTable, subject: str) -> int:
     names = [attribute.name for attribute in table.row_attributes]
     if set(statement.row) != set(names):
         raise InputError(
@@ -233,7 +233,7 @@ def _row_index(statement: Statement, table: TwoWayTable, subject: str) -> int:
     return index
 
 
-def _cell_mask(statement: Statement, attributes: Sequence[Attribute], subject: str) -> Bools:
+def _cell_mask(statement: KnownCells, attributes: Sequence[Attribute], subject: str) -> Bools:
     names = [attribute.name for attribute in attributes]
     for name in statement.col:
         if name not in names:

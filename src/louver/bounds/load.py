@@ -13,7 +13,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.bounds.check import DisclosureRules
-from louver.bounds.knowledge import Statement, parse_given, read_given
+from louver.bounds.knowledge import KnownCells, parse_given, read_given
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange, check_size, mixed_radix
 from louver.bounds.redesigns import Wishes
@@ -29,11 +29,11 @@ from louver.schema.attribute import Attribute
 from louver.schema.request import Request
 from louver.schema.source import SourceOptions
 
-__all__ = ["LoadedTable", "count", "from_conditionals", "load", "read_conditionals", "read_rules"]
+__all__ = ["LoadedArrangement", "count", "from_conditionals", "load", "read_conditionals", "read_rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedTable:
+class LoadedArrangement:
     """What was read of one arrangement.
 
     Attributes
@@ -57,7 +57,7 @@ class LoadedTable:
     wishes: Wishes
 
 
-def load(request: Request[BoundsOptions]) -> LoadedTable:
+def load(request: Request[BoundsOptions]) -> LoadedArrangement:
     """Read the arrangement that the options name."""
     checked = request.options
     arrangement, rules = checked.arrangement(), read_rules(request)
@@ -69,7 +69,7 @@ def load(request: Request[BoundsOptions]) -> LoadedTable:
             histogram = _counted(source, (*arrangement.rows, *arrangement.cols), request)
             table = _arranged(source, histogram, arrangement, rules, checked.n)
     selected = None if checked.cells is None else _selected_cells(checked.cells, table, request.run)
-    return LoadedTable(
+    return LoadedArrangement(
         table=table,
         arrangement=arrangement,
         rules=rules,
@@ -97,7 +97,7 @@ def count(request: Request[BoundsOptions], names: Sequence[str]) -> Histogram:
 def read_rules(request: Request[BoundsOptions]) -> DisclosureRules:
     """What the audit is given in addition to the table."""
     checked, schema = request.options, request.schema
-    given: tuple[Statement, ...] = ()
+    given: tuple[KnownCells, ...] = ()
     given_from = "the known bounds"
     if isinstance(checked.given, str):
         given, given_from = tuple(read_given(checked.given)), Path(checked.given).name

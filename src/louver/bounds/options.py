@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 from pydantic import BeforeValidator, Field, FiniteFloat
 from pydantic_core import PydanticCustomError
 
-from louver.bounds.knowledge import Statement
+from louver.bounds.knowledge import KnownCells
 from louver.bounds.problem import Arrangement, ZeroRows
 from louver.bounds.rounded import RoundingRule
 from louver.errors import InputError
@@ -100,7 +100,7 @@ class OneTableKeywords(
     conditionals: bool
     percent: bool
     row_n: str | None
-    given: str | Path | Sequence[Statement | Mapping[str, Any]] | None
+    given: str | Path | Sequence[KnownCells | Mapping[str, Any]] | None
     cells: str | Path | Sequence[Mapping[str, str]] | None
 
 

@@ -169,13 +169,8 @@ def ledger_verify(
     if json:
         say_json(json_module.dumps(check.to_dict()))
     else:
-        for problem in check.problems:
-            say(printable(f"  {problem}"))
-        verdict = "sound" if check.is_sound else "NOT SOUND"
-        others = f", {check.n_others} of them paid by another ledger" if check.n_others else ""
-        say(
-            f"{printable(path.name)}: {verdict}; {check.n_entries} entries, {check.n_releases} releases checked{others}"
-        )
+        for line in str(check).splitlines():
+            say(printable(line))
     return 0 if check.is_sound else CHECK_FAILED
 
 

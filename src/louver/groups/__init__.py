@@ -6,7 +6,6 @@ Fioretto, Van Hentenryck & Zhu (2021), with its privacy error repaired (ERRATA G
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -15,7 +14,7 @@ from louver._callable import make_callable
 from louver.errors import InputError
 from louver.groups.load import GroupsCall
 from louver.groups.mechanisms import MECHANISMS, Mechanism
-from louver.groups.options import Amount, DataKeywords, GroupsKeywords, GroupsOptions
+from louver.groups.options import DataKeywords, GroupsKeywords, GroupsOptions, WholeKeywords
 from louver.groups.result import MEASUREMENTS_FILE, GroupRelease
 from louver.groups.simulate import Preview, forecast, stand_in
 from louver.groups.solve import GroupSizes, estimate_from, release_paid, release_seeded, write_from
@@ -26,7 +25,7 @@ from louver.run import Run
 from louver.schema.request import SpecLike, door, requested
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from louver.data.read import ArrowStream
 
@@ -47,47 +46,16 @@ __all__ = [
 ]
 
 
-@door(GroupsOptions)
+@door(GroupsOptions, keywords=WholeKeywords)
 def groups(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    unit: str | None = None,
-    size: str | None = None,
-    groups: str | None = None,
-    regions: str | Sequence[str] = (),
-    domain: Data | None = None,
-    domain_from_data: bool = False,
-    max_size: int | None = None,
-    min_size: int = 0,
-    epsilon: Amount | None = None,
-    rho: Amount | None = None,
-    delta: Amount | None = None,
-    shares: str | Sequence[str] = "chosen",
-    mechanism: str | None = None,
-    noise: str = "louver",
-    quantity: str | None = None,
-    max_quantity: int = 1,
-    across: str = "error",
-    total: str = "noisy",
-    neighbours: str = "add-remove-record",
-    seed: int | None = None,
-    evaluate: bool = False,
-    as_published: bool = False,
     out: str | Path | None = None,
     ledger: str | Path | None = None,
     report: Report | None = None,
     run: Run | None = None,
+    **options: Unpack[WholeKeywords],
 ) -> GroupRelease:
     """Release how many groups of each size every region has.
 
@@ -119,11 +87,11 @@ def groups(
     started = time.perf_counter()
     call = GroupsCall.check(requested(spec, GroupsOptions))
     if call.options.seed is not None:
-        release = release_seeded(call, call.options.seed, out, report, run)
+        release = release_seeded(call, call.options.seed, out, report)
     elif out is None:
         raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
     else:
-        release = release_paid(call, call.account(ledger), Path(out), report, run)
+        release = release_paid(call, call.account(ledger), Path(out), report)
     return replace(release, seconds=time.perf_counter() - started)
 
 
@@ -162,7 +130,7 @@ def measure(
     account = call.account(ledger)
     if not resume:
         check_out(folder)
-    measured = measure_into(folder, GroupSizes(call, None, run, plan), account=account, run=run)
+    measured = measure_into(folder, GroupSizes(call, None, plan), account=account, run=call.run)
     return Measured.of(measured, folder, plan.loss, seconds=time.perf_counter() - started)
 
 
@@ -192,7 +160,7 @@ def estimate(
         check_out(Path(out))
     folder = Path(measurements)
     plan = call.measured_plan(folder / MEASUREMENTS_FILE)
-    release = estimate_from(call, plan, folder, run)
+    release = estimate_from(call, plan, folder)
     if out is not None:
         write_from(folder, release, out, call, report)
     return replace(release, seconds=time.perf_counter() - started)
@@ -218,7 +186,7 @@ def preview(
         raise InputError("option --domain is missing: a forecast does not open the data.", option="--domain")
     plan = call.plan(call.regions)
     likely = stand_in(call.regions, plan.largest_size, expect, plan.first_size)
-    return Preview(plan=plan, forecast=forecast(likely, plan, run=run), expect=expect)
+    return Preview(plan=plan, forecast=forecast(likely, plan, run=call.run), expect=expect)
 
 
 make_callable(__name__, groups)

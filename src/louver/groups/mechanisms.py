@@ -21,7 +21,7 @@ from louver.groups.methods.integer_program import (
 )
 from louver.groups.methods.joint import solve_joint, solve_joint_relaxed
 from louver.groups.methods.level_by_level import solve_level_by_level
-from louver.groups.problem import NoisyAnswers, Query
+from louver.groups.problem import NoisyAnswers, SizeQuery
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
 from louver.run import Run
@@ -43,9 +43,9 @@ class Mechanism:
     ----------
     name : str
         As the paper calls it.
-    query : Query
+    query : SizeQuery
         What noise is added to, where the number of groups is public.
-    open_query : Query or None
+    open_query : SizeQuery or None
         The same where it is not; None for a mechanism that needs a public total.
     solve : callable
         Post-processing: noisy answers to numbers of groups.
@@ -60,13 +60,13 @@ class Mechanism:
     """
 
     name: str
-    query: Query
+    query: SizeQuery
     solve: Solve
     is_consistent: bool = True
     is_weighted: bool = False
     check_size: Callable[[int, int], None] | None = None
     simulate: Solve | None = None
-    open_query: Query | None = None
+    open_query: SizeQuery | None = None
 
 
 DEFAULT = "louver"
@@ -76,35 +76,39 @@ MECHANISMS = {
     for mechanism in (
         Mechanism(
             name=DEFAULT,
-            query=Query.PREFIX,
-            open_query=Query.SUFFIX,
+            query=SizeQuery.PREFIX,
+            open_query=SizeQuery.SUFFIX,
             solve=solve_joint,
             simulate=solve_joint_relaxed,
             is_weighted=True,
         ),
         Mechanism(
-            name="M_H", query=Query.SIZES, solve=solve_program, check_size=check_size, simulate=solve_dynamic
+            name="M_H",
+            query=SizeQuery.SIZES,
+            solve=solve_program,
+            check_size=check_size,
+            simulate=solve_dynamic,
         ),
-        Mechanism(name="M_H^r", query=Query.SIZES, solve=solve_relaxed, is_consistent=False),
+        Mechanism(name="M_H^r", query=SizeQuery.SIZES, solve=solve_relaxed, is_consistent=False),
         Mechanism(
             name="M_dp^OP",
-            query=Query.SIZES,
+            query=SizeQuery.SIZES,
             solve=solve_by_tables,
             check_size=check_size,
             simulate=solve_dynamic,
         ),
-        Mechanism(name="M_H^dp", query=Query.SIZES, open_query=Query.SIZES, solve=solve_dynamic),
+        Mechanism(name="M_H^dp", query=SizeQuery.SIZES, open_query=SizeQuery.SIZES, solve=solve_dynamic),
         Mechanism(
             name="M_c",
-            query=Query.PREFIX,
+            query=SizeQuery.PREFIX,
             solve=solve_cumulative_program,
             check_size=check_size,
             simulate=solve_cumulative_relaxed,
         ),
-        Mechanism(name="M_c^r", query=Query.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
-        Mechanism(name="M_c^dp", query=Query.PREFIX, solve=solve_cumulative),
-        Mechanism(name="M_c^ch", query=Query.CHAIN, solve=solve_chain),
-        Mechanism(name="TopDown", query=Query.SIZES, solve=solve_level_by_level),
+        Mechanism(name="M_c^r", query=SizeQuery.PREFIX, solve=solve_cumulative_relaxed, is_consistent=False),
+        Mechanism(name="M_c^dp", query=SizeQuery.PREFIX, solve=solve_cumulative),
+        Mechanism(name="M_c^ch", query=SizeQuery.CHAIN, solve=solve_chain),
+        Mechanism(name="TopDown", query=SizeQuery.SIZES, solve=solve_level_by_level),
     )
 }
 

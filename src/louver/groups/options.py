@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from louver.data.read import ArrowStream
 
-__all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions"]
+__all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions", "WholeKeywords"]
 
 MOST_LEVELS = 64
 """Levels of regions, including the whole; `verify` looks at every pair of them."""
@@ -262,3 +262,12 @@ class GroupsKeywords(TypedDict, total=False):
 
 class DataKeywords(SourceKeywords, GroupsKeywords, total=False):
     """The same, and the options of the source."""
+
+
+class WholeKeywords(DataKeywords, total=False):
+    """Keywords of `groups`: what is measured, where the data are, and what only a whole release may ask for."""
+
+    domain_from_data: bool
+    seed: int | None
+    evaluate: bool
+    as_published: bool

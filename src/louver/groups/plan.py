@@ -20,7 +20,7 @@ from louver.groups.mechanisms import Mechanism
 from louver.groups.problem import (
     GroupTable,
     NoisyAnswers,
-    Query,
+    SizeQuery,
     Total,
     answers,
     first_size,
@@ -80,7 +80,7 @@ class SizePlan:
     Attributes
     ----------
     mechanism : Mechanism
-    query : Query
+    query : SizeQuery
         What the mechanism adds noise to, with this kind of total.
     regions : RegionTree
     first_size, largest_size : int
@@ -94,7 +94,7 @@ class SizePlan:
     """
 
     mechanism: Mechanism
-    query: Query
+    query: SizeQuery
     regions: RegionTree
     first_size: int
     largest_size: int
@@ -196,7 +196,7 @@ def make_plan(
     if promise is not None:
         rho = largest_rho(*promise, shares, ways_to_change(query, budget.neighbours, true))
         parts = split(Loss(rho, Measure.RHO, budget.neighbours), shares)
-    used = [1] * len(true) if as_published and query is Query.CHAIN else true
+    used = [1] * len(true) if as_published and query is SizeQuery.CHAIN else true
     levels = []
     for name, n_regions, loss, share, l1 in zip(
         regions.names, regions.tree.level_sizes, parts, shares, used, strict=True

@@ -8,7 +8,7 @@ import numpy as np
 
 from louver._arrays import Floats, Ints
 from louver._figure import blank_figure, literal_text
-from louver.groups.problem import Query, answers
+from louver.groups.problem import SizeQuery, answers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def plot_release(release: GroupRelease, region: int = 0) -> Figure:
     _bars(left, release, region, shown)
     left.set(xlabel="size", ylabel="groups", title="Groups by size")
     tree = release.plan.regions.tree
-    suffix = answers(release.counts[region][None, :], Query.SUFFIX, tree)[0][shown]
+    suffix = answers(release.counts[region][None, :], SizeQuery.SUFFIX, tree)[0][shown]
     spread = WITHIN_90 * _cumulative_deviations(release, region)[shown]
     right.plot(sizes, suffix, color=SAFE, drawstyle="steps-mid")
     right.fill_between(
@@ -83,6 +83,6 @@ def _level(release: GroupRelease, region: int) -> int:
 def _cumulative_deviations(release: GroupRelease, region: int) -> Floats:
     """Standard deviations of groups of at least each size: sums of the noise of single sizes, where these are measured."""
     n_sizes = release.counts.shape[1]
-    terms = np.arange(n_sizes, 0, -1) if release.plan.query is Query.SIZES else np.ones(n_sizes)
+    terms = np.arange(n_sizes, 0, -1) if release.plan.query is SizeQuery.SIZES else np.ones(n_sizes)
     deviations: Floats = release.plan.deviations[_level(release, region)] * np.sqrt(terms)
     return deviations

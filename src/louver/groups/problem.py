@@ -26,7 +26,7 @@ from louver.privacy.neighbours import Relation, steps
 __all__ = [
     "GroupTable",
     "NoisyAnswers",
-    "Query",
+    "SizeQuery",
     "Total",
     "answers",
     "first_size",
@@ -44,7 +44,7 @@ class Total(StrEnum):
     NOISY = "noisy"
 
 
-class Query(StrEnum):
+class SizeQuery(StrEnum):
     """What is counted in a region before noise is added."""
 
     SIZES = "sizes"
@@ -127,14 +127,14 @@ class NoisyAnswers:
     total: int | None
 
 
-def answers(counts: Ints, query: Query, tree: LevelTree) -> Ints:
+def answers(counts: Ints, query: SizeQuery, tree: LevelTree) -> Ints:
     """Return what a query counts, for every region and size.
 
     Parameters
     ----------
     counts : int64 (n_regions, n_sizes)
         Groups of each size.
-    query : Query
+    query : SizeQuery
         SIZES: groups of this size. PREFIX: of this size or less. SUFFIX: of this size or more. CHAIN: groups of a smaller
         size in any region of the level, or of this size in this region or one before it (Fioretto et al. 2021, 9.2.1).
     tree : LevelTree
@@ -148,11 +148,11 @@ def answers(counts: Ints, query: Query, tree: LevelTree) -> Ints:
     >>> answers(counts, Query.CHAIN, tree).tolist()
     [[3, 4, 6], [2, 3, 5], [3, 4, 6]]
     """
-    if query is Query.SIZES:
+    if query is SizeQuery.SIZES:
         return counts.copy()
-    if query is Query.PREFIX:
+    if query is SizeQuery.PREFIX:
         return counts.cumsum(axis=1)
-    if query is Query.SUFFIX:
+    if query is SizeQuery.SUFFIX:
         return np.ascontiguousarray(counts[:, ::-1].cumsum(axis=1)[:, ::-1])
     chained = np.empty_like(counts)
     for k in range(tree.n_levels):
@@ -161,13 +161,13 @@ def answers(counts: Ints, query: Query, tree: LevelTree) -> Ints:
     return chained
 
 
-def sizes_of(rows: Ints, query: Query, tree: LevelTree | None = None) -> Ints:
+def sizes_of(rows: Ints, query: SizeQuery, tree: LevelTree | None = None) -> Ints:
     """Turn what a query counts back into numbers of groups of each size; the chain needs the tree."""
-    if query is Query.SIZES:
+    if query is SizeQuery.SIZES:
         return rows
-    if query is Query.PREFIX:
+    if query is SizeQuery.PREFIX:
         return np.diff(rows, axis=1, prepend=0)
-    if query is Query.SUFFIX:
+    if query is SizeQuery.SUFFIX:
         return -np.diff(rows, axis=1, append=0)
     assert tree is not None
     counts = np.empty_like(rows)
@@ -178,7 +178,7 @@ def sizes_of(rows: Ints, query: Query, tree: LevelTree | None = None) -> Ints:
 
 
 def sensitivity(
-    query: Query,
+    query: SizeQuery,
     neighbours: Relation,
     total: Total,
     *,
@@ -190,7 +190,7 @@ def sensitivity(
 
     Parameters
     ----------
-    query : Query
+    query : SizeQuery
     neighbours : Relation
     total : Total
         With a public total neighbours share the list of units, so units cannot be added or removed.
@@ -214,18 +214,18 @@ def sensitivity(
             raise BudgetError(
                 "a public total fixes the list of units; use --total noisy with add-remove-unit neighbours."
             )
-        if query is Query.SIZES:
+        if query is SizeQuery.SIZES:
             return 1
-        if query is Query.SUFFIX:
+        if query is SizeQuery.SUFFIX:
             return n_sizes
-    if total is Total.NOISY and query in (Query.PREFIX, Query.CHAIN):
+    if total is Total.NOISY and query in (SizeQuery.PREFIX, SizeQuery.CHAIN):
         raise BudgetError(f"{query} counts are private only with a public total; use suffix counts.")
     most = min(largest_quantity, n_sizes)
     once = {
-        Query.SIZES: 2,
-        Query.PREFIX: most,
-        Query.SUFFIX: most,
-        Query.CHAIN: most * n_level_regions,
+        SizeQuery.SIZES: 2,
+        SizeQuery.PREFIX: most,
+        SizeQuery.SUFFIX: most,
+        SizeQuery.CHAIN: most * n_level_regions,
     }[query]
     times = steps(Relation.ADD_REMOVE_RECORD, neighbours)
     assert times is not None
@@ -239,7 +239,7 @@ SQUARED_SIZES = {
 }
 
 
-def squared_sensitivity(query: Query, neighbours: Relation, l1: int) -> int:
+def squared_sensitivity(query: SizeQuery, neighbours: Relation, l1: int) -> int:
     """Squared L2 sensitivity of a query on all regions of one level together, from its L1 sensitivity.
 
     Notes
@@ -247,10 +247,10 @@ def squared_sensitivity(query: Query, neighbours: Relation, l1: int) -> int:
     **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one: what a removed and an
     added record change has opposite signs. A changed record may take two groups from one size and add them to two other sizes.
     """
-    return SQUARED_SIZES[neighbours] if query is Query.SIZES else l1
+    return SQUARED_SIZES[neighbours] if query is SizeQuery.SIZES else l1
 
 
-def ways_to_change(query: Query, neighbours: Relation, l1: Sequence[int]) -> list[list[Changes]]:
+def ways_to_change(query: SizeQuery, neighbours: Relation, l1: Sequence[int]) -> list[list[Changes]]:
     """How one step may change the counts of all levels, given each level's L1 sensitivity: every way, or one that is worse.
 
     Notes
@@ -258,7 +258,7 @@ def ways_to_change(query: Query, neighbours: Relation, l1: Sequence[int]) -> lis
     Two units that a changed record leaves and enters are in one region down to some level, and in different ones below. In
     one region three sizes may change by 2, 1 and 1; otherwise four change by 1.
     """
-    if query is not Query.SIZES:
+    if query is not SizeQuery.SIZES:
         return [[((1, count),) for count in l1]]
     if neighbours is not Relation.CHANGE_RECORD:
         return [[((1, SQUARED_SIZES[neighbours]),)] * len(l1)]

@@ -18,7 +18,7 @@ from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
 from louver.groups.plan import SizePlan
-from louver.groups.problem import Query, Total
+from louver.groups.problem import SizeQuery, Total
 from louver.groups.simulate import Forecast, LevelError
 from louver.groups.uncertainty import SimulatedErrors, Uncertainty
 from louver.privacy.budget import Measure
@@ -193,7 +193,7 @@ class GroupRelease(Shown):
         warnings = []
         if not self.is_private:
             warnings.append(NOT_PRIVATE)
-        if plan.query is Query.CHAIN and not plan.is_private:
+        if plan.query is SizeQuery.CHAIN and not plan.is_private:
             warnings.append(CHAIN)
         if not plan.mechanism.is_consistent:
             warnings.append(ROUNDED_ALONE)

@@ -27,7 +27,6 @@ from louver.release.manifest import read_manifest
 from louver.release.promises.stated import check_parameters
 from louver.release.verify import is_unchanged
 from louver.release.write import ReleaseWriter, check_out
-from louver.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,13 +54,12 @@ class GroupSizes:
 
     call: GroupsCall
     report: Report | None
-    run: Run | None
     plan: SizePlan | None
     _table: GroupTable | None = field(init=False, default=None)
 
     @classmethod
-    def of(cls, call: GroupsCall, report: Report | None = None, run: Run | None = None) -> GroupSizes:
-        return cls(call, report, run, None if call.regions is None else call.plan(call.regions))
+    def of(cls, call: GroupsCall, report: Report | None = None) -> GroupSizes:
+        return cls(call, report, None if call.regions is None else call.plan(call.regions))
 
     @property
     def payment(self) -> Payment:
@@ -121,14 +119,14 @@ class GroupSizes:
         """Draw the noise once; public exact values go into the same folder."""
         path = folder / MEASUREMENTS_FILE
         path.parent.mkdir(exist_ok=True)
-        write_measurements(path, self.batches, noise, debit, run=self.run)
+        write_measurements(path, self.batches, noise, debit, run=self.call.run)
         self.write_exact(folder)
 
     def publish(self, out: Path, noise: Noise, debit: Debit) -> GroupRelease:
-        with ReleaseWriter(out, self.run) as writer:
+        with ReleaseWriter(out, self.call.run) as writer:
             folder = writer.path(MEASUREMENTS_FILE).parents[1]
             self.measure(folder, noise, debit)
-            release = estimate_from(self.call, self.known_plan, folder, self.run)
+            release = estimate_from(self.call, self.known_plan, folder)
             _write(release, writer, self.call, self.report)
         return release
 
@@ -144,24 +142,24 @@ class GroupSizes:
             )
         plan = self.known_plan
         counts = pq.read_table(out / DATA_FILE)["groups"].to_numpy().reshape(-1, plan.n_sizes)
-        return _finished(self.call, plan, counts, Measurements(out / MEASUREMENTS_FILE), None)
+        return _finished(self.call, plan, counts, Measurements(out / MEASUREMENTS_FILE))
 
     def published_files(self, out: Path) -> dict[str, str]:
         return {name: entry.sha256 for name, entry in read_manifest(out).files.items()}
 
 
 def release_seeded(
-    call: GroupsCall, seed: int, out: str | Path | None, report: Report | None, run: Run | None
+    call: GroupsCall, seed: int, out: str | Path | None, report: Report | None
 ) -> GroupRelease:
     """Run with reproducible noise."""
     if out is not None:
         check_out(Path(out))
-    sizes = GroupSizes.of(call, report, run)
+    sizes = GroupSizes.of(call, report)
     sizes.read()
     with Scratch() as scratch:
         folder = scratch.path
         sizes.measure(folder, KeyedNoise.from_seed(seed), None)
-        release = estimate_from(call, sizes.known_plan, folder, run)
+        release = estimate_from(call, sizes.known_plan, folder)
         if call.options.evaluate:
             found = errors(release.counts, sizes.table.counts, sizes.known_plan.regions.tree)
             release = replace(release, evaluation=found)
@@ -170,34 +168,30 @@ def release_seeded(
     return release
 
 
-def release_paid(
-    call: GroupsCall, account: Account, out: Path, report: Report | None, run: Run | None
-) -> GroupRelease:
+def release_paid(call: GroupsCall, account: Account, out: Path, report: Report | None) -> GroupRelease:
     """Read, pay, measure, estimate and publish; an interrupted run is continued."""
-    sizes = GroupSizes.of(call, report, run)
+    sizes = GroupSizes.of(call, report)
     check_parameters("groups", call.parameters)
-    return release_into(out, sizes, account=account, run=run)
+    return release_into(out, sizes, account=account, run=call.run)
 
 
-def estimate_from(call: GroupsCall, plan: SizePlan, folder: Path, run: Run | None) -> GroupRelease:
+def estimate_from(call: GroupsCall, plan: SizePlan, folder: Path) -> GroupRelease:
     """Post-process measurements; nothing of the true table is used except the total, where it is public."""
     total = None
     if plan.total is Total.PUBLIC:
         total = pq.read_table(folder / INVARIANTS_FILE)["value"][0].as_py()
     measured = Measurements(folder / MEASUREMENTS_FILE)
-    counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), run)
-    return _finished(call, plan, counts, measured, run)
+    counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), call.run)
+    return _finished(call, plan, counts, measured)
 
 
-def _finished(
-    call: GroupsCall, plan: SizePlan, counts: Ints, measured: Measurements, run: Run | None
-) -> GroupRelease:
+def _finished(call: GroupsCall, plan: SizePlan, counts: Ints, measured: Measurements) -> GroupRelease:
     """Assemble a result, with errors simulated from the release itself."""
     released = GroupTable(plan.regions, counts, plan.first_size)
     return GroupRelease(
         plan=plan,
         counts=counts,
-        simulated=simulate_release(released, plan, run),
+        simulated=simulate_release(released, plan, call.run),
         is_private=measured.is_private,
         is_domain_from_data=call.regions is None,
         head=measured.head,

@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 
 from louver._arrays import Floats, Ints
 from louver.groups.plan import SizePlan
-from louver.groups.problem import GroupTable, Query, Total, sizes_of
+from louver.groups.problem import GroupTable, SizeQuery, Total, sizes_of
 from louver.groups.simulate import Forecast, averages, errors, measured
 from louver.optim.trees import LevelTree
 from louver.privacy.noise import KeyedNoise
@@ -153,7 +153,7 @@ def region_scale(plan: SizePlan) -> Floats:
     tree = plan.regions.tree
     own = np.array([level.distribution.variance for level in plan.levels])
     weighed = least_squares_variances if plan.mechanism.is_weighted else _own_variances
-    factor = 1 if plan.query is Query.SIZES else 2
+    factor = 1 if plan.query is SizeQuery.SIZES else 2
     scale: Floats = np.maximum(LEAST_SCALE, np.sqrt(factor * weighed(own, tree)))
     return scale
 

@@ -19,7 +19,7 @@ import numpy as np
 from louver._arrays import Floats, Ints
 from louver.run import Run
 
-__all__ = ["Inequality", "NoisySums", "Sums", "fit"]
+__all__ = ["GroupSums", "Inequality", "NoisySums", "fit"]
 
 SWEEPS = 24
 NEWTON_STEPS = 8
@@ -27,7 +27,7 @@ LARGEST_STEP = 2.0  # of the multiplier of an inequality, in one sweep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class GroupSums:
     """Exact sums: the counts with group g sum to total[g]."""
 
     group: Ints
@@ -55,7 +55,7 @@ class Inequality:
 
 def fit(
     prior: Floats,
-    exact: Sequence[Sums],
+    exact: Sequence[GroupSums],
     noisy: Sequence[NoisySums],
     inequalities: Sequence[Inequality] = (),
     *,

@@ -89,14 +89,14 @@ def draw_copies(
     **Cost**: per round and open column one regression on all others; memory of a few copies of the records.
     The same seed gives the same copies. The draws protect nobody: what is published was settled before.
     """
-    chain = _Chain(columns, classes, seed)
+    chain = _ImputationChain(columns, classes, seed)
     for number in range(n_copies):
         for _ in range(ROUNDS_BETWEEN if number else FIRST_ROUNDS):
             chain.advance()
         yield [values.copy() for values in chain.values]
 
 
-class _Chain:
+class _ImputationChain:
     """The current copy, and how it is redrawn."""
 
     def __init__(self, columns: Sequence[Number | Category], classes: Ints, seed: int) -> None:

@@ -21,7 +21,7 @@ from louver._arrays import Floats
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import epsilon_at
 
-__all__ = ["Changes", "Coordinates", "check_promise", "delta_at", "enough_rho", "largest_rho"]
+__all__ = ["ChangedCounts", "Changes", "check_promise", "delta_at", "enough_rho", "largest_rho"]
 
 GRID_POINTS = 1 << 17
 """Grid points for the standard deviations of the loss that matter; the bound's excess falls with their square."""
@@ -64,7 +64,7 @@ MOST_EPSILON = 10**4
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinates:
+class ChangedCounts:
     """Independent counts that one step of the neighbour relation changes by `shift`, with equal discrete Gaussian noise.
 
     Parameters
@@ -96,12 +96,12 @@ Changes = tuple[tuple[int, int], ...]
 """How a step may change one query: (by how much, how many counts), each amount once."""
 
 
-def delta_at(epsilon: Fraction, measured: Sequence[Coordinates]) -> float:
+def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
     """Return a delta such that releasing all noisy counts is (epsilon, delta)-differentially private.
 
     Notes
     -----
-    **Neighbours**, **Sensitivity**: as `Coordinates` says: every count listed changes by at most its shift, others not at all.
+    **Neighbours**, **Sensitivity**: as `ChangedCounts` says: every count listed changes by at most its shift, others not at all.
     **Privacy**: docs/proofs/composition.md, Theorem 1.
     **Cost**: one real transform of each distinct variance, some 10^5 to 10^6 points.
 
@@ -213,9 +213,9 @@ def _squared(changes: Changes) -> int:
     return sum(count * shift**2 for shift, count in changes)
 
 
-def _coordinates(variances: Sequence[Fraction], way: Sequence[Changes]) -> list[Coordinates]:
+def _coordinates(variances: Sequence[Fraction], way: Sequence[Changes]) -> list[ChangedCounts]:
     return [
-        Coordinates(sigma_squared, count, shift)
+        ChangedCounts(sigma_squared, count, shift)
         for sigma_squared, changes in zip(variances, way, strict=True)
         for shift, count in changes
     ]
@@ -245,7 +245,7 @@ def _next_up(value: Fraction) -> Fraction:
     return value + _place(value)
 
 
-def _step(epsilon: Fraction, rho: float, merged: Sequence[Coordinates]) -> Fraction:
+def _step(epsilon: Fraction, rho: float, merged: Sequence[ChangedCounts]) -> Fraction:
     """Width of the grid: that of the lattice which all losses lie on where it is wide enough, and nothing is moved then.
 
     Otherwise epsilon is made a point of the grid, since the bound is closest to the truth there.
@@ -269,13 +269,13 @@ def _chernoff(epsilon: float, rho: float, tilt: float) -> float:
     return math.exp(max(LEAST_EXPONENT, min(0.0, tilt * rho + tilt * tilt * rho - tilt * epsilon)))
 
 
-def _merged(measured: Sequence[Coordinates]) -> list[Coordinates]:
+def _merged(measured: Sequence[ChangedCounts]) -> list[ChangedCounts]:
     """One entry for each variance and shift."""
     counts: dict[tuple[Fraction, int], int] = {}
     for part in measured:
         alike = part.sigma_squared, part.shift
         counts[alike] = counts.get(alike, 0) + part.count
-    return [Coordinates(sigma_squared, count, shift) for (sigma_squared, shift), count in counts.items()]
+    return [ChangedCounts(sigma_squared, count, shift) for (sigma_squared, shift), count in counts.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class _Loss:
     copies: int = 1
 
 
-def _gridded(part: Coordinates, step: Fraction, tail: float) -> _Loss:
+def _gridded(part: ChangedCounts, step: Fraction, tail: float) -> _Loss:
     """Put the loss of counts with equal noise on the grid so that it dominates the true one (Lemmas 1 and 2).
 
     Their losses add up on a lattice of their own, unless so many values are possible that each count is put on the grid by

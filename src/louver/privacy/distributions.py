@@ -28,7 +28,7 @@ __all__ = [
     "DiscreteLaplace",
     "Distribution",
     "Geometric",
-    "Table",
+    "ProbabilityTable",
     "Thresholds",
     "noise_for",
     "table_of",
@@ -116,7 +116,7 @@ def noise_for(loss: Loss, *, l1: int, l2_squared: int, name: str | None = None) 
     return kind.paying(loss.amount, l1, l2_squared)
 
 
-class Table(NamedTuple):
+class ProbabilityTable(NamedTuple):
     """What the kernel walks: see `louver.optim.kernels.sampling.inverse_cdf.look_up`."""
 
     thresholds: NDArray[np.uint64]
@@ -125,7 +125,7 @@ class Table(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def table_of(distribution: Distribution) -> Table | None:
+def table_of(distribution: Distribution) -> ProbabilityTable | None:
     """Build the kernel's table; None where only the slower method works.
 
     Notes
@@ -150,4 +150,4 @@ def table_of(distribution: Distribution) -> Table | None:
     guide = np.searchsorted(thresholds + np.uint64(1), starts, side="left").astype(np.uint16)
     for array in (thresholds, guide):
         array.setflags(write=False)
-    return Table(thresholds, guide, TOP_BITS - guide_bits)
+    return ProbabilityTable(thresholds, guide, TOP_BITS - guide_bits)

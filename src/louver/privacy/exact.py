@@ -16,7 +16,7 @@ from itertools import islice
 from typing import ClassVar, NamedTuple, Protocol
 
 from louver.errors import InputError
-from louver.privacy.intervals import Interval, ceil_divide, exp_minus
+from louver.privacy.intervals import Enclosure, ceil_divide, exp_minus
 
 __all__ = [
     "LARGEST_SCALE",
@@ -76,7 +76,7 @@ class Enclosed(Protocol):
     is_whole: ClassVar[bool]
     """Whether enclosures continue to the first that is indistinguishable from 1; if not, the table ends at n_thresholds."""
 
-    def enclosures(self, bits: int) -> Iterator[Interval]:
+    def enclosures(self, bits: int) -> Iterator[Enclosure]:
         """Enclose 2^bits P(magnitude < k), k = 1, 2, ..."""
         ...
 
@@ -93,12 +93,12 @@ def check_parameter(value: Fraction, largest: int, what: str) -> None:
         )
 
 
-def product(x: Interval, y: Interval, bits: int) -> Interval:
+def product(x: Enclosure, y: Enclosure, bits: int) -> Enclosure:
     """Enclose the product of two numbers in [0, 1]."""
-    return Interval(x.lower * y.lower >> bits, ceil_divide(x.upper * y.upper, 1 << bits))
+    return Enclosure(x.lower * y.lower >> bits, ceil_divide(x.upper * y.upper, 1 << bits))
 
 
-def powers(a: Interval, bits: int) -> Iterator[Interval]:
+def powers(a: Enclosure, bits: int) -> Iterator[Enclosure]:
     """Enclose a, a^2, a^3, ..."""
     power = a
     while True:
@@ -137,10 +137,10 @@ class Geometric:
         """Enclose P(X < k) = 1 - a^k, a = e^(-1 / scale), for k = 1 .. n_thresholds."""
         return enclosed(self, bits)
 
-    def enclosures(self, bits: int) -> Iterator[Interval]:
+    def enclosures(self, bits: int) -> Iterator[Enclosure]:
         one = 1 << bits
         for power in powers(exp_minus(1 / self.scale, bits), bits):
-            yield Interval(one - power.upper, one - power.lower)
+            yield Enclosure(one - power.upper, one - power.lower)
 
 
 def locate(distribution: Enclosed, u: int, words: Iterator[int]) -> int:

@@ -21,7 +21,7 @@ from louver.privacy.exact import (
     product,
     sqrt_up,
 )
-from louver.privacy.intervals import Interval, ceil_divide, exp_minus
+from louver.privacy.intervals import Enclosure, ceil_divide, exp_minus
 from louver.privacy.laplace import OPENDP_MARGIN, draw_large_laplace
 
 __all__ = ["DiscreteGaussian"]
@@ -97,21 +97,21 @@ class DiscreteGaussian:
         """Enclose P(|X| < k) for k = 1, 2, ... up to the first that reaches 1 - 2^-bits."""
         return enclosed(self, bits)
 
-    def enclosures(self, bits: int) -> Iterator[Interval]:
+    def enclosures(self, bits: int) -> Iterator[Enclosure]:
         weights, rest = self._weights(bits)
         one = 1 << bits
-        total = Interval(
+        total = Enclosure(
             one + 2 * sum(w.lower for w in weights), one + 2 * (sum(w.upper for w in weights) + rest)
         )
         inside_lower = inside_upper = one
         for weight in weights:
-            yield Interval(
+            yield Enclosure(
                 (inside_lower << bits) // total.upper, ceil_divide(inside_upper << bits, total.lower)
             )
             inside_lower += 2 * weight.lower
             inside_upper += 2 * weight.upper
 
-    def _weights(self, bits: int) -> tuple[list[Interval], int]:
+    def _weights(self, bits: int) -> tuple[list[Enclosure], int]:
         """Enclose e^(-k^2 / (2 sigma^2)) for k = 1, 2, ... while not negligible; bound what follows."""
         step = exp_minus(1 / self.sigma_squared, bits)
         ratio = weight = exp_minus(1 / (2 * self.sigma_squared), bits)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Interval", "ceil_divide", "exp_minus", "logarithm"]
+__all__ = ["Enclosure", "ceil_divide", "exp_minus", "logarithm"]
 
 GUARD_BITS = 32
 """Extra working bits; they narrow the enclosure and are not needed for its validity."""
 
 
-class Interval(NamedTuple):
+class Enclosure(NamedTuple):
     """The real number meant lies in [lower, upper], both in units of 2^-bits."""
 
     lower: int
@@ -28,7 +28,7 @@ def ceil_divide(numerator: int, denominator: int) -> int:
     return -(-numerator // denominator)
 
 
-def exp_minus(x: Fraction, bits: int) -> Interval:
+def exp_minus(x: Fraction, bits: int) -> Enclosure:
     """Enclose 2^bits * e^-x.
 
     Parameters
@@ -58,10 +58,10 @@ def exp_minus(x: Fraction, bits: int) -> Interval:
         lower = lower * lower >> work
         upper = ceil_divide(upper * upper, 1 << work)
     spare = work - bits
-    return Interval(lower >> spare, ceil_divide(upper, 1 << spare))
+    return Enclosure(lower >> spare, ceil_divide(upper, 1 << spare))
 
 
-def _exp_minus_series(r: int, work: int) -> Interval:
+def _exp_minus_series(r: int, work: int) -> Enclosure:
     """Enclose 2^work * e^-(r / 2^work) for 0 <= r < 2^(work - 6)."""
     lower = upper = 1 << work
     term_lower = term_upper = 1 << work
@@ -75,10 +75,10 @@ def _exp_minus_series(r: int, work: int) -> Interval:
         else:
             lower, upper = lower + term_lower, upper + term_upper
     # Terms alternate in sign and decrease, so what is left out is at most the last term.
-    return Interval(max(0, lower - term_upper), upper + term_upper)
+    return Enclosure(max(0, lower - term_upper), upper + term_upper)
 
 
-def logarithm(x: Fraction, bits: int) -> Interval:
+def logarithm(x: Fraction, bits: int) -> Enclosure:
     """Enclose 2^bits * ln x for a rational x > 0.
 
     Notes
@@ -98,14 +98,14 @@ def logarithm(x: Fraction, bits: int) -> Interval:
     two = _twice_artanh(Fraction(1, 3), work)
     ends = (exponent * two.lower, exponent * two.upper)
     spare = work - bits
-    return Interval((m.lower + min(ends)) >> spare, ceil_divide(m.upper + max(ends), 1 << spare))
+    return Enclosure((m.lower + min(ends)) >> spare, ceil_divide(m.upper + max(ends), 1 << spare))
 
 
-def _twice_artanh(z: Fraction, work: int) -> Interval:
+def _twice_artanh(z: Fraction, work: int) -> Enclosure:
     """Enclose 2^work * 2 artanh(z) for |z| <= 1/3."""
     if z < 0:
         mirrored = _twice_artanh(-z, work)
-        return Interval(-mirrored.upper, -mirrored.lower)
+        return Enclosure(-mirrored.upper, -mirrored.lower)
     scaled, square = z.numerator << work, z * z
     power_lower, power_upper = scaled // z.denominator, ceil_divide(scaled, z.denominator)
     lower = upper = 0
@@ -117,4 +117,4 @@ def _twice_artanh(z: Fraction, work: int) -> Interval:
         power_upper = ceil_divide(power_upper * square.numerator, square.denominator)
         j += 2
     # The terms left out form a series below power * (1 + 1/9 + 1/81 + ...) < 2 * power.
-    return Interval(2 * lower, 2 * (upper + 2 * power_upper))
+    return Enclosure(2 * lower, 2 * (upper + 2 * power_upper))

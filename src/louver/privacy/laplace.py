@@ -24,7 +24,7 @@ from louver.privacy.exact import (
     powers,
     signed,
 )
-from louver.privacy.intervals import Interval, ceil_divide, exp_minus
+from louver.privacy.intervals import Enclosure, ceil_divide, exp_minus
 
 __all__ = ["OPENDP_MARGIN", "DiscreteLaplace", "draw_large_laplace"]
 
@@ -103,13 +103,13 @@ class DiscreteLaplace:
         """Enclose P(|X| < k) = 1 - 2 a^k / (1 + a) for k = 1 .. n_thresholds."""
         return enclosed(self, bits)
 
-    def enclosures(self, bits: int) -> Iterator[Interval]:
+    def enclosures(self, bits: int) -> Iterator[Enclosure]:
         one = 1 << bits
         a = exp_minus(1 / self.scale, bits)
         for power in powers(a, bits):
             outside_lower = (power.lower << bits + 1) // (one + a.upper)
             outside_upper = ceil_divide(power.upper << bits + 1, one + a.lower)
-            yield Interval(max(0, one - outside_upper), one - outside_lower)
+            yield Enclosure(max(0, one - outside_upper), one - outside_lower)
 
 
 def draw_large_laplace(scale: Fraction, words: Iterator[int]) -> int:

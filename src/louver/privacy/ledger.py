@@ -50,13 +50,14 @@ from louver.privacy.ledger_people import (
     nearest,
     read_sketch,
 )
-from louver.privacy.ledger_state import FORMAT, Event, LedgerState, Publication, Source, replay
+from louver.privacy.ledger_state import FORMAT, AdmittedSource, Event, LedgerState, Publication, replay
 from louver.privacy.ledger_succession import hand_over
 from louver.privacy.neighbours import Relation
 from louver.privacy.noise import KEY_BYTES
 
 __all__ = [
     "SUFFIX",
+    "AdmittedSource",
     "Debit",
     "Event",
     "Head",
@@ -66,7 +67,6 @@ __all__ = [
     "LedgerState",
     "People",
     "Publication",
-    "Source",
     "check_second",
     "ledger_beside",
     "ledgers_admitting",
@@ -379,7 +379,7 @@ class Ledger(LedgerFile):
         met = self._met(data_hash, people, apart)
         with self._writing() as db:
             state = self._open_state(db)
-            source = Source(dataset=data_hash, name=name, table=table, query=query)
+            source = AdmittedSource(dataset=data_hash, name=name, table=table, query=query)
             if state.sources.get(data_hash) != source:
                 self._append(db, {"kind": "admit", **asdict(source)})
             self._note(db, state, data_hash, met)

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from louver._verdict import Level, Verdict
 from louver.errors import BudgetError, InputError, LouverError
 from louver.privacy.ledger_file import Entry, Head, LedgerFile, chained, ledger_paths
 from louver.privacy.ledger_state import LedgerState, replay
@@ -60,15 +61,29 @@ class LedgerCheck:
     def is_sound(self) -> bool:
         return not self.problems
 
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the ledger can be relied on; its problems are the reasons."""
+        if self.is_sound:
+            return Verdict(Level.OK, "Nothing in the past was edited or rolled back.")
+        reasons = tuple(f"{one[:1].upper()}{one[1:].rstrip('.')}." for one in self.problems)
+        return Verdict(Level.STOP, "This ledger does not agree with itself or with the releases.", reasons)
+
     def to_dict(self) -> dict[str, Any]:
         """The findings for programs."""
         return {
             "sound": self.is_sound,
+            "verdict": self.verdict.to_dict(),
             "entries": self.n_entries,
             "releases": self.n_releases,
             "other_releases": self.n_others,
             "problems": list(self.problems),
         }
+
+    def __str__(self) -> str:
+        others = f", {self.n_others:,} of them paid by another ledger" if self.n_others else ""
+        checked = f"{self.n_entries:,} entries, {self.n_releases:,} releases checked{others}"
+        return "\n".join([*(f"  {one}" for one in self.problems), f"{self.verdict.sentence} {checked}."])
 
 
 def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:

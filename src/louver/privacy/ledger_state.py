@@ -12,7 +12,7 @@ from louver.privacy.budget import Measure, exact_fraction
 from louver.privacy.ledger_file import Entry, Head
 from louver.privacy.neighbours import Relation
 
-__all__ = ["FORMAT", "Event", "LedgerState", "Publication", "Source", "carried", "replay"]
+__all__ = ["FORMAT", "AdmittedSource", "Event", "LedgerState", "Publication", "carried", "replay"]
 
 FORMAT = 1
 """Format of a ledger, stated in its first entry."""
@@ -47,7 +47,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class AdmittedSource:
     """Data that a ledger pays for, by the keyed hash of their content and by the name they were admitted under."""
 
     dataset: str
@@ -133,7 +133,7 @@ class LedgerState:
     carried: tuple[Publication, ...]
     refusals: tuple[str, ...]
     population: str | None
-    sources: Mapping[str, Source]
+    sources: Mapping[str, AdmittedSource]
     people: Mapping[str, str]
     apart: frozenset[str]
     is_bound: bool
@@ -146,6 +146,11 @@ class LedgerState:
     @property
     def remaining(self) -> Fraction:
         return self.granted - self.spent
+
+    @property
+    def held(self) -> Fraction:
+        """What pending debits hold: part of what is spent."""
+        return sum((Fraction(body["amount"]) for body in self.pending.values()), Fraction(0))
 
     @property
     def disclosures(self) -> tuple[str, ...]:
@@ -165,6 +170,7 @@ class LedgerState:
             "granted": str(self.granted),
             "spent": str(self.spent),
             "remaining": str(self.remaining),
+            "held": str(self.held),
             "pending": [
                 {"entry": entry, "amount": body["amount"], "purpose": body["purpose"]}
                 for entry, body in self.pending.items()
@@ -213,7 +219,7 @@ class _Replay:
     published: list[Publication] = field(default_factory=list)
     n_carried: int = 0
     refusals: list[str] = field(default_factory=list)
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, AdmittedSource] = field(default_factory=dict)
     people: dict[str, str] = field(default_factory=dict)
     apart: set[str] = field(default_factory=set)
     is_bound: bool = False
@@ -263,7 +269,7 @@ class _Replay:
             case "reserve":
                 amount = _positive(body)
                 self.spent += amount
-                self._meet(Source(dataset=body["dataset"]))
+                self._meet(AdmittedSource(dataset=body["dataset"]))
                 self.pending[number] = body
                 self.datasets[number] = body["dataset"]
             case "seal":
@@ -277,7 +283,7 @@ class _Replay:
                 what = f"entry {body['entry']}"
             case "disclosure":
                 if body.get("dataset") is not None:
-                    self._meet(Source(dataset=body["dataset"]))
+                    self._meet(AdmittedSource(dataset=body["dataset"]))
                 self.published.append(Publication.from_dict(body))
             case "refusal":
                 self.refusals.append(what)
@@ -309,7 +315,7 @@ class _Replay:
         entry = event["entry"]
         return "pending" if entry in self.pending else "sealed" if entry in self.sealed else "abandoned"
 
-    def _meet(self, source: Source) -> None:
+    def _meet(self, source: AdmittedSource) -> None:
         self.sources.setdefault(source.dataset, source)
         self.is_bound = True
 
@@ -364,8 +370,10 @@ def _verb(what: str) -> str | None:
     return next((verb for start, verb in VERBS.items() if what.startswith(start)), None)
 
 
-def _source(body: Mapping[str, Any]) -> Source:
-    return Source(dataset=body["dataset"], name=body["name"], table=body["table"], query=body["query"])
+def _source(body: Mapping[str, Any]) -> AdmittedSource:
+    return AdmittedSource(
+        dataset=body["dataset"], name=body["name"], table=body["table"], query=body["query"]
+    )
 
 
 def _positive(body: Mapping[str, Any]) -> Fraction:

@@ -7,16 +7,15 @@ A profile stays inside; `write_spec` makes a spec from it that holds nothing fro
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from louver._callable import make_callable
 from louver.data.dependencies import find_dependencies
 from louver.data.kinds import guess_kind
 from louver.profile.load import ProfileProblem, load
-from louver.profile.options import ProfileOptions
+from louver.profile.options import ProfileKeywords, ProfileOptions
 from louver.profile.result import ColumnProfile, Profile, spread
 from louver.profile.roles import Role, find_unit, suggest_roles
 from louver.profile.sample_risk import ScenarioRisk, measure_scenarios
@@ -38,29 +37,14 @@ DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
 """Roles that no release publishes: sets with such columns are listed last, and given as a reason only if there is no other."""
 
 
-@door(ProfileOptions)
+@door(ProfileOptions, keywords=ProfileKeywords)
 def profile(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    columns: str | Sequence[str] = (),
-    largest: int = 3,
-    alone: float = 0.05,
-    scenario: Mapping[str, Sequence[str]] | None = None,
-    sampling_weight: str | None = None,
-    population_size: int | None = None,
     run: Run | None = None,
+    **options: Unpack[ProfileKeywords],
 ) -> Profile:
     """Profile a table: kinds, how identifying its columns are, which of them determine others, and roles to consider.
 

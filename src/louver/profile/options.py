@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import FiniteFloat
 
 from louver.errors import InputError
 from louver.schema.options import Names, Orders, VerbOptions, option
+from louver.schema.source import SourceKeywords
 
-__all__ = ["ProfileOptions"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["ProfileKeywords", "ProfileOptions"]
 
 
 class ProfileOptions(VerbOptions):
@@ -82,3 +86,14 @@ class ProfileOptions(VerbOptions):
         named = [column for columns in self.scenario.values() for column in columns]
         weight = [] if self.sampling_weight is None else [self.sampling_weight]
         return tuple(dict.fromkeys(named + weight))
+
+
+class ProfileKeywords(SourceKeywords, total=False):
+    """Keywords of `profile`."""
+
+    columns: str | Sequence[str]
+    largest: int
+    alone: float
+    scenario: Mapping[str, Sequence[str]] | None
+    sampling_weight: str | None
+    population_size: int | None

@@ -11,13 +11,13 @@ import numpy as np
 from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.outsider import ENOUGH, Outsider, Witness
-from louver.protect.problem import UNBOUNDED, Problem
+from louver.protect.problem import UNBOUNDED, PatternProblem
 from louver.run import Run
 
 __all__ = ["find_witnesses"]
 
 
-def find_witnesses(problem: Problem, run: Run) -> tuple[Witness | None, ...]:
+def find_witnesses(problem: PatternProblem, run: Run) -> tuple[Witness | None, ...]:
     """A witness for every demand that is met when every cell may change."""
     found: list[Witness | None] = [None] * len(problem.demands)
     outsider = Outsider(problem, run)
@@ -31,7 +31,7 @@ def find_witnesses(problem: Problem, run: Run) -> tuple[Witness | None, ...]:
     return tuple(found)
 
 
-def _together(problem: Problem, outsider: Outsider, found: list[Witness | None], run: Run) -> None:
+def _together(problem: PatternProblem, outsider: Outsider, found: list[Witness | None], run: Run) -> None:
     """Move many cells at once, as far as each needs; demands that one table meets together need not be checked again."""
     if not problem.demands:
         return

@@ -16,7 +16,7 @@ from louver._arrays import Ints
 from louver.protect.hide import is_large
 from louver.protect.load import Contributor, Loaded
 from louver.protect.options import ProtectOptions
-from louver.protect.problem import UNBOUNDED, Attacker, Demand, Problem
+from louver.protect.problem import UNBOUNDED, Attacker, Demand, PatternProblem
 from louver.protect.rules import Judged
 
 __all__ = ["build_problem"]
@@ -24,7 +24,7 @@ __all__ = ["build_problem"]
 
 def build_problem(
     options: ProtectOptions, loaded: Loaded, judged: Judged, published: tuple[Ints, Ints] | None = None
-) -> Problem:
+) -> PatternProblem:
     """The problem of hiding cells of these tables.
 
     With `published`, the range of each number for a reader of the changed one, nothing is hidden: every number is
@@ -74,7 +74,7 @@ def build_problem(
         outsiders = tuple(demands)
         both = ((number, demand) for number in range(1, len(attackers)) for demand in outsiders)
         demands += [one for number, demand in both if (one := demand_of(number, demand)) is not None]
-    return Problem(
+    return PatternProblem(
         values=values,
         sums=loaded.sums,
         must_hide=must,

@@ -35,7 +35,7 @@ from louver.data.coding import find_row, text_sql
 from louver.data.keyed_counts import KeyedCounts, keyed_counts
 from louver.data.read import Source, open_source
 from louver.errors import InputError
-from louver.protect.cells import Attribute, Axis
+from louver.protect.cells import Axis, ColumnCodes
 from louver.protect.load import Earlier, attributes_of, axes_of
 from louver.protect.noise_table import KEY_VALUES, NoiseTable, build_noise_table, check_safe, read_noise_table
 from louver.protect.options import ProtectOptions, TableOptions
@@ -135,7 +135,7 @@ def count_with_keys(
     return tables[: len(options.tables)], tables[len(options.tables) :]
 
 
-def _check_leaves(source: Source, attribute: Attribute, labels: Collection[str]) -> None:
+def _check_leaves(source: Source, attribute: ColumnCodes, labels: Collection[str]) -> None:
     """Refuse records with codes that are not of the last level."""
     strange = next((label for label in sorted(labels) if label not in attribute.stands_for), None)
     if strange is not None:

@@ -16,7 +16,7 @@ from louver._arrays import Ints
 from louver.errors import InputError
 from louver.protect.hierarchy import Tree
 
-__all__ = ["Attribute", "Axis", "CellIndex", "Grid", "axis_of", "sums_of"]
+__all__ = ["Axis", "CellIndex", "ColumnCodes", "Grid", "axis_of", "sums_of"]
 
 MOST_PLACES = 20_000_000
 """Combinations of codes of one table."""
@@ -25,7 +25,7 @@ Leaves = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
+class ColumnCodes:
     """The codes of a column.
 
     Attributes
@@ -39,6 +39,8 @@ class Attribute:
         The attribute whose leaves its codes stand for; its own name where it is not a coarser copy of another.
     stands_for : mapping
         Leaf of this attribute -> leaves of that attribute.
+    is_linked : bool
+        Whether only the records say so (`links`); then a release does not state it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Attribute:
     trees: tuple[Tree, ...]
     of: str
     stands_for: Mapping[str, Leaves]
+    is_linked: bool = False
 
     def meaning(self, tree: Tree, code: str) -> Leaves:
         """Leaves, in the attribute named by `of`, that a code stands for."""
@@ -59,7 +62,7 @@ class Axis:
 
     Attributes
     ----------
-    attribute : Attribute
+    attribute : ColumnCodes
     codes : tuple of str
         The total first.
     meanings : tuple of frozenset
@@ -68,7 +71,7 @@ class Axis:
         Codes that are sums, and the codes they add up, by position.
     """
 
-    attribute: Attribute
+    attribute: ColumnCodes
     codes: tuple[str, ...]
     meanings: tuple[Leaves, ...]
     parts: tuple[tuple[int, tuple[int, ...]], ...]
@@ -78,7 +81,7 @@ class Axis:
         return {code: place for place, code in enumerate(self.codes)}
 
 
-def axis_of(attribute: Attribute, depth: int | None) -> Axis:
+def axis_of(attribute: ColumnCodes, depth: int | None) -> Axis:
     """The codes of an attribute down to a depth, and their sums."""
     places: dict[str, int] = {}
     meanings: list[Leaves] = []

@@ -16,7 +16,7 @@ from louver._arrays import Bools, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.outsider import Witness
-from louver.protect.problem import LARGEST, Demand, Problem
+from louver.protect.problem import LARGEST, Demand, PatternProblem
 from louver.run import Run
 
 __all__ = ["Certificate", "certify"]
@@ -45,7 +45,9 @@ class Certificate:
         return [number for number, change in enumerate(self.changes) if change is None]
 
 
-def certify(problem: Problem, hidden: Bools, witnesses: Sequence[Witness | None], run: Run) -> Certificate:
+def certify(
+    problem: PatternProblem, hidden: Bools, witnesses: Sequence[Witness | None], run: Run
+) -> Certificate:
     """Check every witness in exact arithmetic."""
     check = _Check(problem, hidden)
     changes: list[tuple[Ints, Ints] | None] = []
@@ -74,7 +76,7 @@ def certify(problem: Problem, hidden: Bools, witnesses: Sequence[Witness | None]
     return Certificate(changes=tuple(changes))
 
 
-def _ask_others(problem: Problem, changes: list[tuple[Ints, Ints] | None]) -> None:
+def _ask_others(problem: PatternProblem, changes: list[tuple[Ints, Ints] | None]) -> None:
     """Withdraw what is proved for the outsider where another attacker rules that change out and has no witness of their own."""
     assert problem.demand_of is not None
     known: dict[int, list[tuple[int, int, int]]] = {}
@@ -106,7 +108,7 @@ def _ask_others(problem: Problem, changes: list[tuple[Ints, Ints] | None]) -> No
 class _Check:
     """What `Problem.broken` checks, for changes of a few cells."""
 
-    def __init__(self, problem: Problem, hidden: Bools) -> None:
+    def __init__(self, problem: PatternProblem, hidden: Bools) -> None:
         self._problem, self._hidden = problem, hidden
         columns = problem.sums.tocsc()
         self._start, self._row = columns.indptr, columns.indices
@@ -147,7 +149,9 @@ def _rounded(witness: Witness) -> tuple[Ints, Ints]:
     return witness.cells[change != 0], change[change != 0]
 
 
-def exact_witness(problem: Problem, demand: Demand, hidden: Bools, witness: Witness, run: Run) -> Ints | None:
+def exact_witness(
+    problem: PatternProblem, demand: Demand, hidden: Bools, witness: Witness, run: Run
+) -> Ints | None:
     """A witness in whole units close to one in floats; None if none is found."""
     down, up = problem.room(demand.attacker)
     change = np.zeros(problem.n_cells, dtype=np.int64)
@@ -163,7 +167,7 @@ def exact_witness(problem: Problem, demand: Demand, hidden: Bools, witness: Witn
 
 
 def _mended(
-    problem: Problem, demand: Demand, hidden: Bools, change: Ints, room: int, run: Run
+    problem: PatternProblem, demand: Demand, hidden: Bools, change: Ints, room: int, run: Run
 ) -> Ints | None:
     """The nearest integer table in which all sums hold, at most `room` units away in each cell."""
     down, up = problem.room(demand.attacker)

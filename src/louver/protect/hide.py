@@ -26,7 +26,7 @@ from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
 from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
-from louver.protect.problem import Demand, Problem
+from louver.protect.problem import Demand, PatternProblem
 from louver.run import Run
 
 __all__ = ["Hiding", "hide", "is_large"]
@@ -86,7 +86,7 @@ class Hiding:
         return 0.0 if self.is_optimal or not self.cost else max(0.0, 1 - self.bound / self.cost)
 
 
-def hide(problem: Problem, run: Run, *, steps: int, seconds: float | None = None) -> Hiding:
+def hide(problem: PatternProblem, run: Run, *, steps: int, seconds: float | None = None) -> Hiding:
     """Search for a cheap pattern that meets every demand that any pattern meets.
 
     Parameters
@@ -118,7 +118,7 @@ def is_large(n_cells: int) -> bool:
     return n_cells > LARGE
 
 
-def _hide_large(problem: Problem, run: Run, steps: int, seconds: float | None) -> Hiding:
+def _hide_large(problem: PatternProblem, run: Run, steps: int, seconds: float | None) -> Hiding:
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     search = LocalSearch(problem, run, deadline)
     search.grow()
@@ -146,7 +146,7 @@ def _hide_large(problem: Problem, run: Run, steps: int, seconds: float | None) -
 
 
 class _Search:
-    def __init__(self, problem: Problem, run: Run, steps: int, seconds: float | None) -> None:
+    def __init__(self, problem: PatternProblem, run: Run, steps: int, seconds: float | None) -> None:
         self.problem, self.run, self.steps = problem, run, steps
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.outsider = Outsider(problem, run)
@@ -453,7 +453,11 @@ class _Search:
     def _tell(self) -> None:
         if self.best is not None:
             cost = self.best[0] or 1.0
-            self.run.report("hiding cells", min(self.bound, cost), cost)
+            least = min(self.bound, cost)
+            whole = float(self.problem.cost[self.is_free].sum()) or 1.0
+            self.run.report(
+                "hiding cells", least, cost, self.best[0] / whole, min(self.bound, self.best[0]) / whole
+            )
 
     def found(self) -> Hiding:
         assert self.best is not None

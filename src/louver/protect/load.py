@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from itertools import product
@@ -17,8 +17,9 @@ from louver._arrays import Ints
 from louver.data.read import Source, open_source
 from louver.data.tabulate import read_text
 from louver.errors import InputError
-from louver.protect.cells import Attribute, Axis, CellIndex, Grid, axis_of, check_size, sums_of
+from louver.protect.cells import Axis, CellIndex, ColumnCodes, Grid, axis_of, check_size, sums_of
 from louver.protect.hierarchy import Tree, read_tree, tree_of_digits
+from louver.protect.links import find_links
 from louver.protect.options import MAX_DECIMALS, ProtectOptions, TableOptions
 from louver.protect.problem import LARGEST
 from louver.run import Run
@@ -136,8 +137,10 @@ class Loaded:
         Those whose knowledge matters: alone in a cell, or one of two.
     unknown_pairs : int
         Cells with two contributors whose individual contributions are not stated.
+    linked : tuple of (str, str)
+        Pairs of attributes of which the first determines the second in the records, so that their tables were linked.
     dependent : tuple of (str, str)
-        Pairs of attributes of different tables where the records show that the first determines the second.
+        The same, where they were not: chance may explain it, or a table is by both.
     has_records : bool
     """
 
@@ -147,6 +150,7 @@ class Loaded:
     sums: csr_array
     contributors: tuple[Contributor, ...]
     unknown_pairs: int
+    linked: tuple[tuple[str, str], ...] = ()
     dependent: tuple[tuple[str, str], ...]
     has_records: bool
     index: CellIndex = field(repr=False)
@@ -176,7 +180,7 @@ def load(
 
 def attributes_of(
     options: ProtectOptions, seen: Mapping[str, Sequence[str]], folder: Path
-) -> dict[str, Attribute]:
+) -> dict[str, ColumnCodes]:
     """Every attribute of the tables with its hierarchies; `seen` are the codes that occur, totals left out."""
     used = dict.fromkeys(name for table in options.tables for name in table.by)
     for name, codes in options.codes.items():
@@ -216,14 +220,14 @@ def _trees(
     return trees
 
 
-def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tree, ...]]) -> Attribute:
+def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tree, ...]]) -> ColumnCodes:
     codes = options.codes.get(name)
     own = trees[name]
     total = own[0].total
     base = None if codes is None else codes.of
     if base is None:
         leaves = {leaf: frozenset((leaf,)) for leaf in own[0].leaves[total]}
-        return Attribute(name=name, total=total, trees=own, of=name, stands_for=leaves)
+        return ColumnCodes(name=name, total=total, trees=own, of=name, stands_for=leaves)
     stands_for: dict[str, frozenset[str]] = {}
     for leaf in sorted(own[0].leaves[total]):
         tree = next((tree for tree in trees[base] if leaf in tree.leaves), None)
@@ -232,10 +236,10 @@ def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tre
                 f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name
             )
         stands_for[leaf] = tree.leaves[leaf]
-    return Attribute(name=name, total=total, trees=own, of=base, stands_for=stands_for)
+    return ColumnCodes(name=name, total=total, trees=own, of=base, stands_for=stands_for)
 
 
-def axes_of(table: TableOptions, attributes: Mapping[str, Attribute]) -> tuple[Axis, ...]:
+def axes_of(table: TableOptions, attributes: Mapping[str, ColumnCodes]) -> tuple[Axis, ...]:
     bases = [attributes[name].of for name in table.by]
     for place, base in enumerate(bases):
         if base in bases[:place]:
@@ -389,7 +393,7 @@ def _units(text: str | None, decimals: int) -> int | None:
 
 def _file_table(
     file: _Read,
-    attributes: Mapping[str, Attribute],
+    attributes: Mapping[str, ColumnCodes],
     index: CellIndex,
     cells: dict[int, Cell],
     decimals: Mapping[str, int],
@@ -661,9 +665,15 @@ def _from_records(
     parts: dict[int, dict[int, tuple[int, float, float]]] = {}
     tables: list[LoadedTable] = []
     published: list[LoadedTable] = []
-    listed = [(table, axes_of(table, attributes)) for table in options.tables]
-    listed += [(one.options, one.axes) for one in before]
-    for table, axes in listed:
+    listed = [
+        *((table, axes_of(table, attributes)) for table in options.tables),
+        *((one.options, one.axes) for one in before),
+    ]
+    every = {own.name: own for one in before for own in one.attributes} | attributes
+    links = find_links(every, labels, [table.by for table, _ in listed])
+    linked = {name: links.linked(own, every) for name, own in every.items()}
+
+    def count(table: TableOptions, axes: Sequence[Axis]) -> LoadedTable:
         run.check()
         value, own, decimals = (
             numbers[table.value]
@@ -672,33 +682,38 @@ def _from_records(
         )
         if table.is_counts and weights is not None:
             value = np.rint(weights).astype(np.int64)
-        (tables if len(tables) < len(options.tables) else published).append(
-            _record_table(
-                table,
-                axes,
-                [labels[name] for name in table.by],
-                value,
-                own,
-                weights,
-                holdings,
-                decimals,
-                index,
-                cells,
-                parts,
-            )
+        by = [labels[name] for name in table.by]
+        return _record_table(table, axes, by, value, own, weights, holdings, decimals, index, cells, parts)
+
+    known = [
+        (
+            table,
+            tuple(
+                axis_of(links.linked(axis.attribute, every), table.depth.get(axis.attribute.name))
+                for axis in axes
+            ),
         )
+        for table, axes in listed
+    ]
+    counted = [count(table, axes) for table, axes in known]
+    tables, published = counted[: len(options.tables)], counted[len(options.tables) :]
     for one, shown in zip(before, published, strict=True):
         _mark_published(one, shown, cells, {line.cell for own in tables for line in own.lines})
+    n_listed = len(index)
+    wider = [(table, links.wider(table.name, axes, linked)) for table, axes in known]
+    sums_too = [count(table, axes) for table, axes in wider if axes is not None]
+    for number in range(n_listed, len(index)):
+        cells[number].is_shown = False
     found = tuple(cells[number] for number in range(len(index)))
-    sums = _checked_sums([table.grid for table in (*tables, *published)], found)
     return Loaded(
         cells=found,
         tables=tuple(tables),
         earlier=tuple(published),
-        sums=sums,
-        contributors=_known_contributors(found, parts),
+        sums=_checked_sums([table.grid for table in (*counted, *sums_too)], found),
+        contributors=_known_contributors(found, parts, n_listed),
         unknown_pairs=0,
-        dependent=_dependent(attributes, labels),
+        linked=links.pairs,
+        dependent=links.doubts,
         has_records=True,
         index=index,
     )
@@ -725,7 +740,7 @@ class Earlier:
         )
 
     @property
-    def attributes(self) -> list[Attribute]:
+    def attributes(self) -> list[ColumnCodes]:
         found = []
         for name in self.table["by"]:
             codes = self.table["codes"][name]
@@ -736,7 +751,7 @@ class Earlier:
             leaves = trees[0].leaves[codes["total"]]
             listed = codes["stands_for"]
             found.append(
-                Attribute(
+                ColumnCodes(
                     name=name,
                     total=codes["total"],
                     trees=trees,
@@ -755,6 +770,14 @@ class Earlier:
 def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[Earlier]:
     """Earlier tables of the variables measured now; they must have been protected in the same way."""
     quantities = {table.quantity for table in options.tables}
+    columns = {table.value for table in options.tables}
+    for one in earlier:
+        if one.table["value"] in columns and one.table["quantity"] not in quantities:
+            raise InputError(
+                f'option --register: {one.name} has the same numbers of the records under the name "{one.options.measured}"; give variable '
+                "that name.",
+                option="--register",
+            )
     found = [one for one in earlier if one.table["quantity"] in quantities]
     for one in found:
         if options.method != "hide" or one.table["method"] != "hide":
@@ -830,7 +853,7 @@ def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[s
     )
 
 
-def _check_leaves(source: Source, attribute: Attribute, labels: Sequence[str]) -> None:
+def _check_leaves(source: Source, attribute: ColumnCodes, labels: Sequence[str]) -> None:
     """Refuse labels that are not leaves."""
     leaves = attribute.trees[0].leaves[attribute.total]
     for row, label in enumerate(labels, start=1):
@@ -968,11 +991,11 @@ def _expanded(parts: Any) -> tuple[float, ...]:
 
 
 def _known_contributors(
-    cells: Sequence[Cell], parts: Mapping[int, Mapping[int, tuple[int, float, float]]]
+    cells: Sequence[Cell], parts: Mapping[int, Mapping[int, tuple[int, float, float]]], n_listed: int
 ) -> tuple[Contributor, ...]:
-    """Every contributor who is alone in a cell, or one of two, with their own part in every cell."""
+    """Every contributor who is alone in one of the first cells, which tables list, or one of two, with their own part in every cell."""
     wanted: dict[tuple[str, int], str] = {}
-    for number, cell in enumerate(cells):
+    for number, cell in enumerate(cells[:n_listed]):
         if not cell.is_count and cell.frequency is not None and cell.frequency <= 2:
             for holding in parts[number]:
                 wanted.setdefault((cell.measured, holding), cell.place)
@@ -989,21 +1012,3 @@ def _known_contributors(
         Contributor(f"contributor {place}", own[key], frozenset(alone[key]))
         for place, key in enumerate(wanted, start=1)
     )
-
-
-def _dependent(
-    attributes: Mapping[str, Attribute], labels: Mapping[str, Sequence[str]]
-) -> tuple[tuple[str, str], ...]:
-    """Pairs of attributes where the records show that the first determines the second and this was not declared."""
-    return tuple(
-        (finer, coarser)
-        for finer, coarser in _pairs(attributes)
-        if 1 < len(set(labels[coarser])) < len(set(labels[finer])) < len(labels[finer])
-        and len(set(zip(labels[finer], labels[coarser], strict=True))) == len(set(labels[finer]))
-    )
-
-
-def _pairs(attributes: Mapping[str, Attribute]) -> Iterator[tuple[str, str]]:
-    for one, other in product(attributes, attributes):
-        if one != other and attributes[one].of != attributes[other].of:
-            yield one, other

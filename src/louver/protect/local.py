@@ -26,7 +26,7 @@ from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.certify import exact_witness
 from louver.protect.outsider import Outsider, Witness
-from louver.protect.problem import LARGEST, Attacker, Demand, Problem
+from louver.protect.problem import LARGEST, Attacker, Demand, PatternProblem
 from louver.run import Run
 
 __all__ = ["LocalSearch", "Sums", "lone_cells"]
@@ -48,7 +48,7 @@ ROUNDS, STALLED = 40, 1e-2
 class Sums:
     """The sums by rows and by cells, and the workspace of a search."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: PatternProblem) -> None:
         rows = problem.sums.astype(np.int64)
         rows.sort_indices()
         columns = rows.tocsc()
@@ -84,7 +84,9 @@ class _Change:
 class LocalSearch:
     """Patterns of a large problem."""
 
-    def __init__(self, problem: Problem, run: Run, deadline: float, hidden: Bools | None = None) -> None:
+    def __init__(
+        self, problem: PatternProblem, run: Run, deadline: float, hidden: Bools | None = None
+    ) -> None:
         self.problem, self.run, self.deadline = problem, run, deadline
         self.sums = Sums(problem)
         self.hidden = (problem.must_hide if hidden is None else hidden).copy()
@@ -219,7 +221,7 @@ class LocalSearch:
                 return change
         return None
 
-    def _whole(self, part: Problem, cells: Ints, witness: Witness | None) -> _Change | None:
+    def _whole(self, part: PatternProblem, cells: Ints, witness: Witness | None) -> _Change | None:
         """A witness over a part of the tables in whole units."""
         if witness is None:
             return None
@@ -272,7 +274,7 @@ class LocalSearch:
             if self.is_late():
                 break
             if place % 64 == 0:
-                self.run.report("showing cells again", place, len(order))
+                self.run.report("showing cells again", place, len(order), self._lost())
             shown += self.without(cell)
         return shown
 
@@ -307,7 +309,7 @@ class LocalSearch:
             if self.is_late():
                 break
             if place % 16 == 0:
-                self.run.report("exchanging cells", place, int(self.hidden.sum()))
+                self.run.report("exchanging cells", place, int(self.hidden.sum()), self._lost())
             if self.hidden[cell]:
                 self._exchanged(cell)
         return self.problem.spent(self.hidden) < before
@@ -343,6 +345,11 @@ class LocalSearch:
                 for used in self.chosen.pop(n).cells.tolist():
                     self._users[used].discard(n)
 
+    def _lost(self) -> float:
+        """Cost of the pattern as a share of that of all cells that may be hidden."""
+        free = self.problem.may_hide & ~self.problem.must_hide
+        return self.problem.spent(self.hidden) / (float(self.problem.cost[free].sum()) or 1.0)
+
     def is_late(self) -> bool:
         return self.run.is_hurried or time.monotonic() > self.deadline
 
@@ -365,7 +372,7 @@ class LocalSearch:
         return tuple(self.demands[n] for n in needed), tuple(found)
 
 
-def restricted(problem: Problem, cells: Ints, demand: Demand) -> Problem:
+def restricted(problem: PatternProblem, cells: Ints, demand: Demand) -> PatternProblem:
     """The problem of one demand over some cells, where all others stay as they are."""
     sums = problem.sums[:, cells]
     sums = csr_array(sums[np.diff(sums.indptr) > 0])
@@ -376,7 +383,7 @@ def restricted(problem: Problem, cells: Ints, demand: Demand) -> Problem:
     known = Attacker(
         attacker.name, np.searchsorted(cells, attacker.cells[own]), attacker.down[own], attacker.up[own]
     )
-    return Problem(
+    return PatternProblem(
         values=problem.values[cells],
         sums=sums,
         must_hide=problem.must_hide[cells],
@@ -392,7 +399,9 @@ def restricted(problem: Problem, cells: Ints, demand: Demand) -> Problem:
 # Bounds -----------------------------------------------------------------------------------------------------------
 
 
-def balancing_rows(problem: Problem, sums: Sums, demands: Iterable[Demand]) -> tuple[csr_array, Floats]:
+def balancing_rows(
+    problem: PatternProblem, sums: Sums, demands: Iterable[Demand]
+) -> tuple[csr_array, Floats]:
     """`rows @ y >= 1`: in each sum with a primary cell, other cells must be able to move as far as a demand needs.
 
     The demands must be ones that some pattern meets; of those, only the outsider's are considered.
@@ -429,7 +438,7 @@ def balancing_rows(problem: Problem, sums: Sums, demands: Iterable[Demand]) -> t
 
 
 def lone_cells(
-    problem: Problem, sums: Sums, shares: Floats, seen: set[tuple[int, int]]
+    problem: PatternProblem, sums: Sums, shares: Floats, seen: set[tuple[int, int]]
 ) -> tuple[csr_array, Floats]:
     """`rows @ y >= 0` for sums in which a further cell is hidden to a larger share than all others together.
 
@@ -457,7 +466,7 @@ def lone_cells(
     return csr_array((values, columns, ends), shape=(len(rows), problem.n_cells)), np.zeros(len(rows))
 
 
-def relaxed_bound(problem: Problem, demands: Sequence[Demand], run: Run, deadline: float) -> float:
+def relaxed_bound(problem: PatternProblem, demands: Sequence[Demand], run: Run, deadline: float) -> float:
     """A lower bound on the cost of every pattern that meets some demands, from sums examined one by one."""
     sums = Sums(problem)
     must = problem.must_hide.astype(np.float64)

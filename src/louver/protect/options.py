@@ -298,6 +298,15 @@ class ProtectOptions(VerbOptions):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+        named: dict[str | None, TableOptions] = {}
+        for table in self.tables:
+            first = named.setdefault(table.value, table)
+            if table.file is None and first.file is None and first.quantity != table.quantity:
+                raise InputError(
+                    f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be protected '
+                    "apart; give both the same variable.",
+                    option="tables",
+                )
         self._check_method()
         if (
             self.method == "hide"

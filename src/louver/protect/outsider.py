@@ -23,7 +23,7 @@ from scipy.sparse import csr_array, hstack
 from louver._arrays import Bools, Floats, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.problem import UNBOUNDED, Demand, Problem
+from louver.protect.problem import UNBOUNDED, Demand, PatternProblem
 from louver.run import Run
 
 __all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
@@ -70,7 +70,7 @@ class Reach:
 class Outsider:
     """The attacker's problems of one table set, each solved from the last one's basis."""
 
-    def __init__(self, problem: Problem, run: Run) -> None:
+    def __init__(self, problem: PatternProblem, run: Run) -> None:
         self.problem = problem
         n, m = problem.n_cells, problem.sums.shape[0]
         self._sums = problem.sums.astype(np.float64)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from louver._arrays import Bools, Floats, Ints
 
-__all__ = ["LARGEST", "UNBOUNDED", "Attacker", "Demand", "Problem"]
+__all__ = ["LARGEST", "UNBOUNDED", "Attacker", "Demand", "PatternProblem"]
 
 UNBOUNDED = 1 << 60
 """A distance that no number of a table reaches."""
@@ -55,7 +55,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
+class PatternProblem:
     """Which further cells to hide.
 
     Attributes

@@ -225,11 +225,12 @@ def _codes(tables: Sequence[LoadedTable]) -> dict[str, Any]:
     for table in tables:
         for axis in table.grid.axes:
             attribute = axis.attribute
+            is_own = attribute.is_linked or attribute.of == attribute.name
             found[attribute.name] = {
                 "total": attribute.total,
-                "of": attribute.of,
+                "of": attribute.name if is_own else attribute.of,
                 "stands_for": {}
-                if attribute.of == attribute.name
+                if is_own
                 else {leaf: sorted(leaves) for leaf, leaves in sorted(attribute.stands_for.items())},
                 "trees": [
                     {code: list(parts) for code, parts in tree.parts.items()} for tree in attribute.trees

@@ -16,6 +16,7 @@ from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.errors import printable
 from louver.protect.cellkey import SURE
+from louver.protect.grid import TableGrid, grids_of
 from louver.protect.solve import bases_of
 from louver.protect.verdict import Question, noisy_verdict, verdict
 
@@ -213,6 +214,8 @@ class ProtectedTables(Shown):
         Folder that the tables were written to.
     refusal : str or None
         What the tables give away together with what was published before, if anything.
+    grids : tuple of TableGrid
+        Every cell of every table, hidden or not; none with cell keys, whose counts stay in the database.
     """
 
     summary: ProtectSummary
@@ -226,6 +229,7 @@ class ProtectedTables(Shown):
     cell_keys: CellKeyFigures | None = None
     published: str | None = None
     refusal: str | None = None
+    grids: tuple[TableGrid, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -409,6 +413,7 @@ def result_of(
         minimise=options.minimise if solved.rounding is None else "distance",
         method=options.method,
         rounding=_rounding_figures(options, loaded, solved),
+        grids=tuple(grids_of(loaded, solved)),
     )
 
 

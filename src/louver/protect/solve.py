@@ -18,7 +18,7 @@ from louver.protect.hide import Hiding, hide
 from louver.protect.load import Loaded
 from louver.protect.options import ProtectOptions
 from louver.protect.outsider import Witness
-from louver.protect.problem import LARGEST, Demand, Problem
+from louver.protect.problem import LARGEST, Demand, PatternProblem
 from louver.protect.round import Rounding, round_cells
 from louver.protect.rules import Judged, judge_cells
 from louver.run import Run
@@ -36,7 +36,7 @@ class Solved:
     """A pattern with its proof; `certificate` says which demands it meets."""
 
     judged: Judged
-    problem: Problem
+    problem: PatternProblem
     hiding: Hiding
     certificate: Certificate
     rounding: Rounding | None = None
@@ -119,7 +119,7 @@ def bases_of(options: ProtectOptions, loaded: Loaded) -> dict[str, int]:
     return found
 
 
-def _repaired(problem: Problem, hiding: Hiding, certificate: Certificate, run: Run) -> Hiding:
+def _repaired(problem: PatternProblem, hiding: Hiding, certificate: Certificate, run: Run) -> Hiding:
     """Hide more where a witness exists in fractions but not in whole units."""
     hidden, witnesses = hiding.hidden.copy(), list(hiding.witnesses)
     is_changed = False
@@ -139,7 +139,7 @@ def _repaired(problem: Problem, hiding: Hiding, certificate: Certificate, run: R
     return replace(hiding, hidden=hidden, witnesses=tuple(witnesses), cost=cost, is_optimal=is_optimal)
 
 
-def _whole_witness(problem: Problem, demand: Demand, hidden: Bools, run: Run) -> Witness | None:
+def _whole_witness(problem: PatternProblem, demand: Demand, hidden: Bools, run: Run) -> Witness | None:
     """The cheapest change in whole units that meets a demand, through shown cells where it must."""
     room_down, room_up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden | problem.may_hide)
@@ -181,7 +181,7 @@ def _whole_witness(problem: Problem, demand: Demand, hidden: Bools, run: Run) ->
     return Witness.of(change)
 
 
-def _trimmed(problem: Problem, hiding: Hiding, certificate: Certificate) -> Hiding:
+def _trimmed(problem: PatternProblem, hiding: Hiding, certificate: Certificate) -> Hiding:
     """Unhide the cells that no witness changes; every witness remains valid."""
     used = problem.must_hide.copy()
     for change in certificate.changes:

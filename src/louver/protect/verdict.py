@@ -29,8 +29,10 @@ class Question:
         Cells with two contributors whose parts are not known, so that neither could be asked about as an attacker.
     asks_contributors : bool
         Whether contributors were asked about at all.
+    linked : tuple of (str, str)
+        Pairs of attributes of which the first determines the second in the records; readers are taken to know it.
     dependent : tuple of (str, str)
-        Pairs of attributes where the records show that the first determines the second, but no hierarchy says so.
+        The same, where tables were not linked by it: chance may explain it, or a table is by both.
     is_circle : bool
         Whether tables are linked in a circle, so that readers could also reason about the crossed table that nobody publishes.
     waived : int
@@ -54,6 +56,7 @@ class Question:
     earlier: int | None = None
     apart: str | None = None
     is_noisy: bool = False
+    linked: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a JSON result."""
@@ -77,6 +80,8 @@ class Question:
             told.append(
                 f"The same against {counted(self.attackers, 'contributor')} who each know their own part and are alone or one of two in a cell."
             )
+        for first, second in self.linked:
+            told.append(f'Readers are taken to know that "{first}" determines "{second}", as in the records.')
         if self.earlier:
             told.append(
                 f"All together with {counted(self.earlier, 'earlier publication')} about the same people."
@@ -156,6 +161,7 @@ def question_of(
         known_percent=known_percent,
         unknown_pairs=loaded.unknown_pairs,
         asks_contributors=asks_contributors,
+        linked=loaded.linked,
         dependent=loaded.dependent,
         is_circle=is_many or any(closes_a_circle(sets) for sets in by_variable.values()),
         waived=waived,
@@ -235,7 +241,9 @@ def verdict(
     if not question.primary:
         return Verdict(
             Level.OK if not question.doubts() else Level.CARE,
-            "Nothing needs to be hidden.",
+            "Nothing needs to be hidden."
+            if not question.doubts()
+            else "Nothing needs to be hidden as far as asked; read what was not.",
             tuple(question.not_asked()),
         )
     best = f"a better pattern could save at most {gap:.1%} of the {noun}"

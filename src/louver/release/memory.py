@@ -11,7 +11,7 @@ from louver._words import counted
 from louver.data.people import Census, Common, Sketch, in_percent
 from louver.data.read import ArrowStream, name_of, open_source
 from louver.errors import InputError
-from louver.release.register import OPTION, Entry, Register
+from louver.release.register import OPTION, Register, RegisterEntry
 from louver.run import Run
 from louver.schema.source import SourceOptions
 
@@ -31,7 +31,7 @@ class Memory:
 
     Attributes
     ----------
-    entries : tuple of Entry
+    entries : tuple of RegisterEntry
         Publications from the same records.
     sketch : Sketch or None
         Who is in the records; None if not needed, because the register is empty and nothing is to be entered.
@@ -44,7 +44,7 @@ class Memory:
     """
 
     register: Register
-    entries: tuple[Entry, ...]
+    entries: tuple[RegisterEntry, ...]
     sketch: Sketch | None
     same: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
@@ -136,7 +136,7 @@ def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | Non
     return next((name for name in reversed(named) if name in columns), None)
 
 
-def _families(entries: Sequence[Entry], same: set[str]) -> tuple[set[str], set[str]]:
+def _families(entries: Sequence[RegisterEntry], same: set[str]) -> tuple[set[str], set[str]]:
     """All sketches of the same records, by what entries say about one another, and those of other people."""
     n_known = 0
     while n_known < len(same):
@@ -154,7 +154,9 @@ def _may_be_same(common: Common) -> bool:
     return common.share is None or common.share > 0
 
 
-def _strangers(strange: Sequence[Entry], commons: Mapping[str, Common], name: str, register: Register) -> str:
+def _strangers(
+    strange: Sequence[RegisterEntry], commons: Mapping[str, Common], name: str, register: Register
+) -> str:
     """What is known of publications that are not from these records, by the one with most people in common.
 
     A clause that does not begin with a file name, because pages capitalise its first letter.

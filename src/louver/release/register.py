@@ -30,7 +30,7 @@ from louver.data.people import Sketch
 from louver.errors import InputError
 from louver.release.strict_json import read_bytes, read_json
 
-__all__ = ["OPTION", "Entry", "Register"]
+__all__ = ["OPTION", "Register", "RegisterEntry"]
 
 KEY, HEAD = "key", "head"
 ENTRY = re.compile(r"(\d{6})\.json")
@@ -44,7 +44,7 @@ OPTION = "--register"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RegisterEntry:
     """One publication.
 
     Attributes
@@ -86,7 +86,7 @@ class Register:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.key = self._made_key()
-        self.entries: Sequence[Entry] = self._read()
+        self.entries: Sequence[RegisterEntry] = self._read()
 
     @property
     def head(self) -> str:
@@ -166,12 +166,12 @@ class Register:
             raise self._fault("cannot be opened; check the folder and its key") from None
         return key
 
-    def _read(self) -> list[Entry]:
+    def _read(self) -> list[RegisterEntry]:
         """Every entry, each one checked."""
         numbers = sorted(
             int(found[1]) for name in os.listdir(self.folder) if (found := ENTRY.fullmatch(name))
         )
-        entries: list[Entry] = []
+        entries: list[RegisterEntry] = []
         previous = START
         for expected, number in enumerate(numbers, start=1):
             if number != expected:
@@ -191,7 +191,7 @@ class Register:
         except ValueError:
             return False
 
-    def _entry(self, number: int, previous: str) -> Entry:
+    def _entry(self, number: int, previous: str) -> RegisterEntry:
         try:
             body = read_json(self.folder / f"{number:06d}.json", MOST_BYTES)
             digest = body.pop("digest")
@@ -200,7 +200,7 @@ class Register:
                 raise self._fault(
                     f"has a format that this version of louver does not read (entry {number}); use the version that wrote it"
                 )
-            entry = Entry(**body, digest=digest)
+            entry = RegisterEntry(**body, digest=digest)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_good = False
         if not is_good:

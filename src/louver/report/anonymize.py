@@ -12,9 +12,11 @@ from louver.anonymize.analyses import Comparisons
 from louver.anonymize.metrics import NEARLY
 from louver.anonymize.plot import plot_comparison, plot_curve
 from louver.anonymize.result import COLUMNS_FILE, AnonymizedRelease
+from louver.anonymize.verdict import level_together
 from louver.data.write import replacing
 from louver.release.pages import Published, in_memory, page_of
 from louver.release.pages.anonymize import TITLE, Told, optimality
+from louver.release.pages.frame import verdict_line
 from louver.report.page import page, picture, table, verdict
 
 __all__ = ["anonymize_report", "inside_report", "reports"]
@@ -80,10 +82,9 @@ def inside_report(release: AnonymizedRelease) -> str:
     ]
     sections += [*_worked_out(release), *_beside(release)]
     if release.intersection is not None:
-        is_risky = release.intersection.is_risky
+        found = escape(_sentence(str(release.intersection)))
         sections.append(
-            "<h2>Compared with earlier releases</h2>"
-            f'<p class="verdict{" risk" if is_risky else ""}">{escape(_sentence(str(release.intersection)))}</p>'
+            f"<h2>Compared with earlier releases</h2>{verdict_line(level_together(release), found)}"
         )
     if release.analyses is not None:
         sections += _analyses(release.analyses)

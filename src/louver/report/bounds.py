@@ -15,6 +15,7 @@ from louver.bounds.plot import narrowest
 from louver.bounds.result import BoundedCell, BoundsAudit, Comparison, RevealingRow
 from louver.bounds.search import UTILITY, Suggestions
 from louver.data.read import name_of
+from louver.release.pages.frame import verdict_line
 from louver.report.page import facts, page, picture, sentence, table, tiles, verdict, write_page
 from louver.run import Run
 from louver.schema.request import Request
@@ -43,8 +44,7 @@ def bounds_report(
     """The report as HTML, built from the results that are available."""
     sections: list[str] = []
     if publication is not None:
-        is_risky = publication.refused is not None or not publication.is_safe
-        sections.append(f'<p class="verdict{" risk" if is_risky else ""}">{escape(str(publication))}</p>')
+        sections.append(verdict_line(publication.level, escape(str(publication))))
         if publication.remark is not None:
             sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")
     if audit is not None:

@@ -25,7 +25,7 @@ from louver.tables.system import IntArray, System
 
 __all__ = [
     "MAX_PEOPLE",
-    "Cut",
+    "ConditionalBounds",
     "cliques_and_separators",
     "closed_form",
     "cut",
@@ -237,7 +237,7 @@ Sum = tuple[frozenset[int], int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cut:
+class ConditionalBounds:
     """Bounds of all cells of one table of conditionals (cells,), and whether nothing more can be known."""
 
     lower: IntArray
@@ -246,7 +246,7 @@ class Cut:
     is_tight: bool
 
 
-def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> Cut | None:
+def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> ConditionalBounds | None:
     """Bounds by sets; None where no count bounds a row."""
     assign = domain.assign(shares.cross)
     n_rows = shares.printed.shape[0]
@@ -271,7 +271,7 @@ def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> Cut | None:
     for row, allowed in zip(rows, totals, strict=True):
         lower[row], upper[row] = share_bounds(shares, row, allowed)
     is_known = np.repeat(np.isin(np.arange(n_rows), rows), shares.n_cols)
-    return Cut(
+    return ConditionalBounds(
         lower=lower.ravel(), upper=upper.ravel(), is_known=is_known, is_tight=is_all and len(rows) == n_rows
     )
 
@@ -319,7 +319,7 @@ def _most(n_rows: int, sums: list[Sum]) -> list[int]:
     return most
 
 
-def tightened(system: System, columns: IntArray, bounds: Cut) -> System:
+def tightened(system: System, columns: IntArray, bounds: ConditionalBounds) -> System:
     """The system with the bounds of some unknowns tightened."""
     lower, upper = system.lower.copy(), system.upper.copy()
     known = columns[bounds.is_known]

@@ -19,7 +19,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.program import SolvedProgram
 from louver.run import Run
 from louver.tables.coordinates import Coordinates
-from louver.tables.evidence import Evidence, Probe, Sides
+from louver.tables.evidence import BoundEvidence, Probe, Sides
 from louver.tables.solvers import Relaxed, best_value, feasible_point
 from louver.tables.system import IntArray, Intervals, System
 
@@ -62,7 +62,7 @@ class Component:
     system: System
     run: Run
     deadline: float = np.inf
-    known: Evidence = field(init=False)
+    known: BoundEvidence = field(init=False)
     coordinates: Coordinates | None = field(init=False, default=None)
     repairs: int = field(init=False, default=0)
     patience: int = field(init=False, default=1)
@@ -73,7 +73,7 @@ class Component:
     def __post_init__(self) -> None:
         system = self.system
         self._intervals = Intervals.of(system.matrix)
-        self.known = Evidence(system, self._intervals.least_reach)
+        self.known = BoundEvidence(system, self._intervals.least_reach)
         self._relaxed = Relaxed(system, self.run)
         each = vstack([eye_array(system.n_columns, dtype=np.int64), system.matrix], format="csr")
         self._each = csr_array(each)
@@ -173,7 +173,7 @@ class Component:
             if len(sides) < 2 * MIN_GAIN:
                 return
             number += 1
-            answer = self._relaxed.minimise(self._favouring(sides, number))
+            answer = self._relaxed.minimise(self._favouring(sides, number), self.deadline - time.monotonic())
             if answer is None:
                 return
             self._attempt(np.rint(answer.point).astype(np.int64), self.system, LONG)
@@ -347,7 +347,7 @@ class Component:
         cost = self._each[[quantity]].toarray()[0]
         if is_upper:
             cost = -cost
-        answer = self._relaxed.minimise(cost.astype(np.float64))
+        answer = self._relaxed.minimise(cost.astype(np.float64), self.deadline - time.monotonic())
         if answer is not None:
             least = self._relaxed.safe_bound(cost, answer.row_duals)
             self.known.prove(quantity, is_upper, -least if is_upper else least)

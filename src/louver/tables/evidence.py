@@ -20,9 +20,9 @@ from louver.run import Run
 from louver.tables.system import IntArray, Intervals, System
 
 if TYPE_CHECKING:
-    from louver.tables.problem import Problem
+    from louver.tables.problem import TablesProblem
 
-__all__ = ["Evidence", "Moves", "Probe", "Sides", "Witnesses", "coefficients"]
+__all__ = ["BoundEvidence", "Moves", "Probe", "Sides", "Witnesses", "coefficients"]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Sides:
 
 
 @dataclass(slots=True, eq=False)
-class Evidence:
+class BoundEvidence:
     """Quantities are a system's columns, and then the sums of its rows; a bound is certified where the proved and attained ones meet.
 
     `base` is the first table, and `moves` (columns,) what the others change.
@@ -176,7 +176,7 @@ class Witnesses:
             is_met=is_fixed.copy(),
         )
 
-    def add(self, columns: IntArray, known: Evidence) -> None:
+    def add(self, columns: IntArray, known: BoundEvidence) -> None:
         """The tables found for one part."""
         self.n_added += 1
         factor = coefficients(2**40 + self.n_added, 1)[0]
@@ -186,7 +186,7 @@ class Witnesses:
             self.base[columns] = known.base[: len(columns)]
             self.is_based[columns] = True
 
-    def by_cell(self, problem: Problem) -> tuple[IntArray, Moves]:
+    def by_cell(self, problem: TablesProblem) -> tuple[IntArray, Moves]:
         """Counts and moves of the joint cells; cells of one unknown may divide its people in any way."""
         n_cells = len(problem.group)
         counts, moves = np.zeros(n_cells, dtype=np.int64), np.zeros(n_cells, dtype=np.uint64)

@@ -19,11 +19,11 @@ from louver.tables.closed_forms import closed_form, cut, tightened
 from louver.tables.pieces import Domain, Margin, Piece, Shares
 from louver.tables.system import IntArray, System
 
-__all__ = ["Forms", "Problem", "build", "forms_of"]
+__all__ = ["Forms", "TablesProblem", "build", "forms_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
+class TablesProblem:
     """A system and where its parts come from.
 
     Attributes
@@ -67,7 +67,7 @@ def build(
     pieces: Sequence[Piece],
     truth: IntArray | None = None,
     is_possible: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None,
-) -> Problem:
+) -> TablesProblem:
     """Everything the pieces state, as one system.
 
     Parameters
@@ -113,7 +113,7 @@ def _margin_blocks(
         yield assign, np.array(lower, dtype=np.int64), np.array(upper, dtype=np.int64)
 
 
-def forms_of(problem: Problem, assign: IntArray, cells: IntArray) -> Forms:
+def forms_of(problem: TablesProblem, assign: IntArray, cells: IntArray) -> Forms:
     """Targets: the given cells of a cross."""
     n_unknowns = problem.system.n_columns
     position = np.full(int(assign.max(initial=-1)) + 1, -1, dtype=np.int64)
@@ -132,7 +132,7 @@ def forms_of(problem: Problem, assign: IntArray, cells: IntArray) -> Forms:
     return Forms(lower=whole, upper=touched)
 
 
-def _in_closed_form(problem: Problem, domain: Domain, pieces: Sequence[Piece]) -> Problem:
+def _in_closed_form(problem: TablesProblem, domain: Domain, pieces: Sequence[Piece]) -> TablesProblem:
     """Bounds of every unknown at once where the pieces are a decomposable set of exact margins."""
     is_first = np.unique(problem.group, return_index=True)[1]
     cells = is_first[len(is_first) - problem.n_groups :]
@@ -143,7 +143,7 @@ def _in_closed_form(problem: Problem, domain: Domain, pieces: Sequence[Piece]) -
     return replace(problem, system=system, is_tight=np.ones(system.n_columns, dtype=bool))
 
 
-def _cut(problem: Problem, domain: Domain, pieces: Sequence[Piece]) -> Problem:
+def _cut(problem: TablesProblem, domain: Domain, pieces: Sequence[Piece]) -> TablesProblem:
     """Bounds of the cells of conditionals by sets of totals."""
     system, is_tight = problem.system, problem.is_tight.copy()
     for first_row, first_unknown, shares in problem.helper:
@@ -192,7 +192,7 @@ class _Parts:
         self.shares.append((piece, len(self.blocks), shares))
         self.blocks.append((piece, assign, upper.copy(), upper))
 
-    def assembled(self, truth: IntArray | None) -> Problem:
+    def assembled(self, truth: IntArray | None) -> TablesProblem:
         group, size = self._grouped()
         n_groups = len(size)
         is_first = np.unique(group, return_index=True)[1]
@@ -214,7 +214,7 @@ class _Parts:
             np.add.at(sums, group[group >= 0], truth[group >= 0])
         matrix = vstack(matrices, format="csr") if matrices else csr_array((0, n_groups), dtype=np.int64)
         extended = _with_helpers(self, csr_array(matrix), lowers, uppers, owner, sums)
-        return Problem(
+        return TablesProblem(
             system=extended[0],
             group=group,
             size=size,
@@ -378,7 +378,7 @@ def _rounded_links(shares: Shares, cells: IntArray | None) -> _Links:
     )
 
 
-def _check_truth(problem: Problem, pieces: Sequence[Piece], truth: IntArray) -> None:
+def _check_truth(problem: TablesProblem, pieces: Sequence[Piece], truth: IntArray) -> None:
     """Check that every row holds for the records themselves."""
     system = problem.system
     if truth[problem.group < 0].any():

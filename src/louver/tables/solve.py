@@ -14,7 +14,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.tables.component import PATIENCE, Component
 from louver.tables.evidence import Witnesses
-from louver.tables.problem import Forms, Problem
+from louver.tables.problem import Forms, TablesProblem
 from louver.tables.solvers import feasible_point
 from louver.tables.system import IntArray, System, split
 
@@ -59,7 +59,7 @@ class Answer:
 
 
 def decide(
-    problem: Problem,
+    problem: TablesProblem,
     forms: Forms,
     floor: IntArray,
     ceiling: IntArray,
@@ -108,7 +108,7 @@ def decide(
 
 
 def fixed(
-    problem: Problem, forms: Forms, witnesses: Witnesses, run: Run, deadline: float
+    problem: TablesProblem, forms: Forms, witnesses: Witnesses, run: Run, deadline: float
 ) -> NDArray[np.int8]:
     """Whether each target has the same count in all tables: 1 proved, 0 refuted, -1 not known.
 
@@ -140,12 +140,12 @@ def fixed(
     return np.where(is_either_moved, 0, np.where(is_both_fixed, 1, -1)).astype(np.int8)
 
 
-def witnesses_of(problem: Problem, run: Run) -> Witnesses:
+def witnesses_of(problem: TablesProblem, run: Run) -> Witnesses:
     """What is known to vary before any table is found: nothing."""
     return Witnesses.of(_propagated(problem, run))
 
 
-def walk(problem: Problem, witnesses: Witnesses, run: Run) -> None:
+def walk(problem: TablesProblem, witnesses: Witnesses, run: Run) -> None:
     """Find tables for the parts for which none have been searched for yet."""
     system = _propagated(problem, run)
     for columns, rows in split(system):
@@ -174,7 +174,7 @@ def _keep(component: Component, columns: IntArray, witnesses: Witnesses | None) 
         witnesses.add(columns, component.known)
 
 
-def _propagated(problem: Problem, run: Run) -> System:
+def _propagated(problem: TablesProblem, run: Run) -> System:
     system, clash = problem.system.propagated(run)
     if clash >= 0:
         raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
@@ -190,7 +190,11 @@ def _same_rows(first: csr_array, second: csr_array) -> NDArray[np.bool_]:
 
 
 def solve(
-    problem: Problem, forms: Forms, run: Run, seconds: float = np.inf, witnesses: Witnesses | None = None
+    problem: TablesProblem,
+    forms: Forms,
+    run: Run,
+    seconds: float = np.inf,
+    witnesses: Witnesses | None = None,
 ) -> Answer:
     """Bounds of all targets, for at most about so many seconds; tables that are found go to `witnesses`."""
     deadline = time.monotonic() + seconds

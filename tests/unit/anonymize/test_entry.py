@@ -16,7 +16,7 @@ from louver.audit.register import earlier_names, from_entries
 from louver.data.read import open_source
 from louver.data.tabulate import tabulate
 from louver.errors import InputError
-from louver.release.register import Entry, Register
+from louver.release.register import Register, RegisterEntry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.tables.pieces import Cross, Margin
@@ -143,7 +143,7 @@ def test_the_bounds_of_a_file_hold_for_the_records(more: dict, crosses: list[Cro
     file = people(tmp_path)
     release = release_of(file, tmp_path / "r", out=None, **more)
     assert not Register(tmp_path / "r").entries
-    entry = Entry(
+    entry = RegisterEntry(
         number=1, created="2026", records="", same=(), apart=(), content=release.entry, previous="", digest=""
     )
     named = sorted({name for cross in crosses for name in cross.names})

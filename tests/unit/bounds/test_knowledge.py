@@ -10,7 +10,7 @@ from louver.bounds.check import DisclosureRules, audit_table
 from louver.bounds.knowledge import (
     NO_LIMIT,
     BoundStatement,
-    Statement,
+    KnownCells,
     bind,
     clash_error,
     parse_given,
@@ -48,10 +48,10 @@ def ends(*given):
 def test_one_bound_reveals_the_table_of_the_introduction():
     free = ends()
     assert free[:2] == [(3, 9), (4, 12)]
-    told = ends(Statement(row={"site": "A"}, col={"ill": "no"}, at_most=8))
+    told = ends(KnownCells(row={"site": "A"}, col={"ill": "no"}, at_most=8))
     assert told == [(3, 3), (4, 4), (5, 5), (3, 3), (6, 6), (9, 9), (10, 10), (8, 8), (0, 0), (0, 0)]
-    assert ends(Statement(row={"site": "A"}, at_least=8))[:2] == [(9, 9), (12, 12)]
-    assert ends(Statement(row={"site": "D"}, exactly=18))[:2] == [(3, 3), (4, 4)]
+    assert ends(KnownCells(row={"site": "A"}, at_least=8))[:2] == [(9, 9), (12, 12)]
+    assert ends(KnownCells(row={"site": "D"}, exactly=18))[:2] == [(3, 3), (4, 4)]
 
 
 def test_reading_a_file(tmp_path):
@@ -59,14 +59,14 @@ def test_reading_a_file(tmp_path):
     path.write_text(
         '[[known]]\nrow = {site = "A"}\ncol = {ill = ["no", "yes"]}\nat_most = 8\n', encoding="utf-8"
     )
-    assert read_given(path) == [Statement(row={"site": "A"}, col={"ill": ["no", "yes"]}, at_most=8)]
+    assert read_given(path) == [KnownCells(row={"site": "A"}, col={"ill": ["no", "yes"]}, at_most=8)]
 
 
 def test_lists_may_hold_statements_and_mappings():
-    statement = Statement(row={"site": "A"}, exactly=3)
+    statement = KnownCells(row={"site": "A"}, exactly=3)
     assert parse_given([statement, {"row": {"site": "B"}, "at_least": 1}]) == [
         statement,
-        Statement(row={"site": "B"}, at_least=1),
+        KnownCells(row={"site": "B"}, at_least=1),
     ]
 
 
@@ -90,9 +90,9 @@ def test_entries_of_the_wrong_form(entry, option):
 def test_binding_finds_rows_and_cells():
     found = bind(
         [
-            Statement(row={"site": "B"}, col={"ill": "yes"}, at_least=2),
-            Statement(row={"site": "E"}, at_most=7),
-            Statement(row={"site": "A"}, exactly=9),
+            KnownCells(row={"site": "B"}, col={"ill": "yes"}, at_least=2),
+            KnownCells(row={"site": "E"}, at_most=7),
+            KnownCells(row={"site": "A"}, exactly=9),
         ],
         TABLE,
     )
@@ -113,26 +113,26 @@ def test_binding_finds_rows_and_cells():
     ],
 )
 def test_cells_of_several_column_attributes(col, cells):
-    (one,) = bind([Statement(row={"site": "A"}, col=col, at_least=0)], CUBE)
+    (one,) = bind([KnownCells(row={"site": "A"}, col=col, at_least=0)], CUBE)
     assert one.cells.tolist() == cells
 
 
 @pytest.mark.parametrize(
     ("statement", "column"),
     [
-        (Statement(row={"site": "A"}), None),
-        (Statement(row={"site": "A"}, exactly=1, at_least=1), None),
-        (Statement(row={"site": "A"}, exactly=1, at_most=1), None),
-        (Statement(row={}, at_least=1), None),
-        (Statement(row={"site": "A", "ill": "no"}, at_least=1), None),
-        (Statement(row={"site": "Z"}, at_least=1), "site"),
-        (Statement(row={"site": "A"}, col={"ill": "perhaps"}, at_least=1), "ill"),
-        (Statement(row={"site": "A"}, col={"site": "A"}, at_least=1), "site"),
+        (KnownCells(row={"site": "A"}), None),
+        (KnownCells(row={"site": "A"}, exactly=1, at_least=1), None),
+        (KnownCells(row={"site": "A"}, exactly=1, at_most=1), None),
+        (KnownCells(row={}, at_least=1), None),
+        (KnownCells(row={"site": "A", "ill": "no"}, at_least=1), None),
+        (KnownCells(row={"site": "Z"}, at_least=1), "site"),
+        (KnownCells(row={"site": "A"}, col={"ill": "perhaps"}, at_least=1), "ill"),
+        (KnownCells(row={"site": "A"}, col={"site": "A"}, at_least=1), "site"),
     ],
 )
 def test_statements_that_do_not_fit_the_table(statement, column):
     with pytest.raises(InputError, match="statement 2 of the known bounds") as caught:
-        bind([Statement(row={"site": "A"}, at_least=1), statement], TABLE)
+        bind([KnownCells(row={"site": "A"}, at_least=1), statement], TABLE)
     assert (caught.value.option, caught.value.column) == ("--given", column)
 
 
@@ -140,9 +140,9 @@ def test_statements_that_do_not_fit_the_table(statement, column):
 def test_statements_about_rows_that_were_dropped(zero_rows):
     people = Histogram.from_dense([[3, 4], [5, 3], [6, 9], [0, 8], [0, 0]], (SITE, ILL))
     table = arrange(people, BY_ILL, zero_rows=zero_rows)
-    assert len(bind([Statement(row={"site": "A"}, at_least=1)], table)) == 1
+    assert len(bind([KnownCells(row={"site": "A"}, at_least=1)], table)) == 1
     with pytest.raises(InputError, match="row with a zero cell") as caught:
-        bind([Statement(row={"site": "D"}, at_least=1)], table)
+        bind([KnownCells(row={"site": "D"}, at_least=1)], table)
     assert caught.value.option == "--given"
 
 
@@ -161,9 +161,9 @@ def test_a_positive_bound_on_zero_cells_leaves_no_multiple():
 
 
 def test_huge_bounds_do_not_overflow():
-    assert ends(Statement(row={"site": "A"}, at_most=10**30)) == ends()
+    assert ends(KnownCells(row={"site": "A"}, at_most=10**30)) == ends()
     with pytest.raises(InfeasibleError):
-        ends(Statement(row={"site": "A"}, at_least=10**30))
+        ends(KnownCells(row={"site": "A"}, at_least=10**30))
 
 
 # --- Clashes ---------------------------------------------------------------------------------------
@@ -207,10 +207,10 @@ def test_the_error_names_the_statements(given, told):
 )
 def test_a_clash_shows_whatever_is_selected(selected, decimals):
     given = (
-        Statement(row={"site": "B"}, at_most=100),
-        Statement(row={"site": "A"}, at_least=8),
-        Statement(row={"site": "D"}, at_least=10),
-        Statement(row={"site": "C"}, at_least=20),
+        KnownCells(row={"site": "B"}, at_most=100),
+        KnownCells(row={"site": "A"}, at_least=8),
+        KnownCells(row={"site": "D"}, at_least=10),
+        KnownCells(row={"site": "C"}, at_least=20),
     )
     options = DisclosureRules(given=given, decimals=decimals, given_from="bounds.toml")
     with pytest.raises(InfeasibleError, match="bounds.toml") as caught:
@@ -222,8 +222,8 @@ def test_a_clash_shows_whatever_is_selected(selected, decimals):
 @pytest.mark.parametrize("decimals", [None, 1])
 def test_people_in_a_zero_row_clash(decimals):
     given = (
-        Statement(row={"site": "A"}, at_least=1),
-        Statement(row={"site": "E"}, col={"ill": "no"}, at_least=1),
+        KnownCells(row={"site": "A"}, at_least=1),
+        KnownCells(row={"site": "E"}, col={"ill": "no"}, at_least=1),
     )
     with pytest.raises(InfeasibleError, match="statement 2 of given contradicts") as caught:
         audit_table(TABLE, BY_ILL, DisclosureRules(given=given, decimals=decimals))
@@ -234,10 +234,10 @@ def test_people_in_a_zero_row_clash(decimals):
 def test_a_bound_on_no_cells_at_all(decimals):
     nothing = {"ill": []}
     for bound in ({"at_most": 0}, {"at_least": 0}):
-        given = (Statement(row={"site": "A"}, col=nothing, **bound),)
+        given = (KnownCells(row={"site": "A"}, col=nothing, **bound),)
         told = audit_table(TABLE, BY_ILL, DisclosureRules(given=given, decimals=decimals))
         free = audit_table(TABLE, BY_ILL, DisclosureRules(decimals=decimals))
         assert told.to_dict()["cells"] == free.to_dict()["cells"]
     with pytest.raises(InfeasibleError):
-        given = (Statement(row={"site": "A"}, col=nothing, at_least=1),)
+        given = (KnownCells(row={"site": "A"}, col=nothing, at_least=1),)
         audit_table(TABLE, BY_ILL, DisclosureRules(given=given, decimals=decimals))

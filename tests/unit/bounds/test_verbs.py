@@ -7,7 +7,7 @@ import pyarrow.csv
 import pytest
 
 import louver as lv
-from louver.bounds import BoundsAudit, Statement, compare, suggest
+from louver.bounds import BoundsAudit, KnownCells, compare, suggest
 from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.spec import Schema
@@ -93,7 +93,7 @@ def test_rounded_conditionals_equal_rounded_counts():
 def test_given_as_statements_mappings_or_a_file(tmp_path):
     path = tmp_path / "given.toml"
     path.write_text('[[known]]\nrow = {site = "A"}\nat_most = 8\n', encoding="utf-8")
-    statement = Statement(row={"site": "A"}, at_most=8)
+    statement = KnownCells(row={"site": "A"}, at_most=8)
     answers = [
         lv.bounds(TABLE, **ASKED, given=given)
         for given in ([statement], [{"row": {"site": "A"}, "at_most": 8}], path, str(path))

@@ -17,7 +17,7 @@ from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, true_batches
 from louver.groups.result import MEASUREMENTS_FILE
 from louver.privacy.budget import Measure, epsilon_at
-from louver.privacy.composition import Coordinates, delta_at
+from louver.privacy.composition import ChangedCounts, delta_at
 from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
@@ -76,7 +76,7 @@ def test_noise_keeps_the_promise_and_is_less_than_by_rho(people, neighbours, mec
     assert plan.loss.measure is Measure.RHO and plan.promise == (2, Fraction(1, 10**8))
     assert epsilon_at(plan.loss.amount, Fraction(1, 10**8)) > 2  # what rho alone would say
     counts = [
-        Coordinates(level.distribution.sigma_squared, level.squared_sensitivity) for level in plan.levels
+        ChangedCounts(level.distribution.sigma_squared, level.squared_sensitivity) for level in plan.levels
     ]
     assert delta_at(Fraction(2), counts) <= 1e-8 * (
         1 + 1e-3

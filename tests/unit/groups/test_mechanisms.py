@@ -7,7 +7,7 @@ import pytest
 
 from louver.errors import InputError, SolverError
 from louver.groups.mechanisms import MECHANISMS, count_violations, find_mechanism
-from louver.groups.problem import NoisyAnswers, Query, answers
+from louver.groups.problem import NoisyAnswers, SizeQuery, answers
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
 from oracles.groups import is_table, tables
@@ -23,7 +23,7 @@ CONSISTENT = [m.name for m in MECHANISMS.values() if m.is_consistent]
 
 
 def _noisy(
-    tree: LevelTree, query: Query, n_sizes: int, total: int, seed: int, spread: int = 3
+    tree: LevelTree, query: SizeQuery, n_sizes: int, total: int, seed: int, spread: int = 3
 ) -> NoisyAnswers:
     rng = np.random.default_rng(seed)
     leaves = rng.multinomial(total, np.full(tree.n_leaves * n_sizes, 1 / (tree.n_leaves * n_sizes)))
@@ -86,7 +86,7 @@ def test_a_public_total_is_asked_for(name: str) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_three_ways_to_the_same_optimum(seed: int) -> None:
     tree = SHAPES["three levels"]
-    noisy = _noisy(tree, Query.SIZES, 2, 5, seed)
+    noisy = _noisy(tree, SizeQuery.SIZES, 2, 5, seed)
     costs = {
         name: int(((MECHANISMS[name].solve(noisy) - noisy.rows) ** 2).sum())
         for name in ("M_H", "M_dp^OP", "M_H^dp")
@@ -97,10 +97,10 @@ def test_three_ways_to_the_same_optimum(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_m_c_is_the_best_of_all_tables(seed: int) -> None:
     tree = SHAPES["pair"]
-    noisy = _noisy(tree, Query.PREFIX, 3, 4, seed)
+    noisy = _noisy(tree, SizeQuery.PREFIX, 3, 4, seed)
 
     def cost(table: np.ndarray) -> int:
-        return int(((answers(table, Query.PREFIX, tree) - noisy.rows) ** 2).sum())
+        return int(((answers(table, SizeQuery.PREFIX, tree) - noisy.rows) ** 2).sum())
 
     assert cost(MECHANISMS["M_c"].solve(noisy)) == min(cost(t) for t in tables(tree, 3, 4))
 
@@ -108,10 +108,10 @@ def test_m_c_is_the_best_of_all_tables(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_m_c_ch_solves_model_3(seed: int) -> None:
     tree = SHAPES["three levels"]
-    noisy = _noisy(tree, Query.CHAIN, 2, 4, seed)
+    noisy = _noisy(tree, SizeQuery.CHAIN, 2, 4, seed)
 
     def cost(table: np.ndarray) -> int:
-        return int(((answers(table, Query.CHAIN, tree) - noisy.rows) ** 2).sum())
+        return int(((answers(table, SizeQuery.CHAIN, tree) - noisy.rows) ** 2).sum())
 
     assert cost(MECHANISMS["M_c^ch"].solve(noisy)) == min(cost(t) for t in tables(tree, 2, 4))
 
@@ -156,7 +156,7 @@ def test_noise_without_variance_counts_as_exact() -> None:
 
 
 def test_names_and_limits() -> None:
-    assert find_mechanism("M_c^dp", Relation.ADD_REMOVE_RECORD).query is Query.PREFIX
+    assert find_mechanism("M_c^dp", Relation.ADD_REMOVE_RECORD).query is SizeQuery.PREFIX
     with pytest.raises(InputError, match="must be one of louver") as caught:
         find_mechanism("magic", Relation.ADD_REMOVE_RECORD)
     assert caught.value.option == "mechanism"

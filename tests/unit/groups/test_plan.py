@@ -12,7 +12,7 @@ from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
 from louver.groups.mechanisms import MECHANISMS
 from louver.groups.plan import LARGEST_LOSS, chosen_shares, equal_shares, level_noise, make_plan
-from louver.groups.problem import Query, Total
+from louver.groups.problem import SizeQuery, Total
 from louver.optim.trees import LevelTree
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.neighbours import Relation
@@ -72,7 +72,7 @@ def test_what_is_measured_depends_on_the_total() -> None:
         total: make_plan(MECHANISMS["louver"], regions, 3, budget, equal_shares(2), total=total).query
         for total in Total
     }
-    assert queries == {Total.PUBLIC: Query.PREFIX, Total.NOISY: Query.SUFFIX}
+    assert queries == {Total.PUBLIC: SizeQuery.PREFIX, Total.NOISY: SizeQuery.SUFFIX}
     with pytest.raises(InputError, match="needs a public total"):
         make_plan(MECHANISMS["M_c^dp"], regions, 3, budget, equal_shares(2), total=Total.NOISY)
     with pytest.raises(BudgetError, match="1 budget shares are given for 2 levels"):

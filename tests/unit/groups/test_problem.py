@@ -14,7 +14,7 @@ from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InputError
 from louver.groups.problem import (
     GroupTable,
-    Query,
+    SizeQuery,
     Total,
     answers,
     sensitivity,
@@ -63,7 +63,7 @@ def _removals(data: Data, quantity: int) -> Iterator[Data]:
 
 
 def _worst(
-    query: Query, relation: Relation, total: Total, tree: LevelTree, largest: int, quantity: int
+    query: SizeQuery, relation: Relation, total: Total, tree: LevelTree, largest: int, quantity: int
 ) -> list[int]:
     """Largest L1 change of each level's answers."""
     first = 0 if total is Total.PUBLIC else 1
@@ -82,8 +82,8 @@ def _worst(
 
 
 @pytest.mark.parametrize("tree", TREES, ids=["2", "3", "2-4", "2-5", "1-2-3"])
-@pytest.mark.parametrize("query", list(Query))
-def test_sensitivity_to_one_record(tree: LevelTree, query: Query) -> None:
+@pytest.mark.parametrize("query", list(SizeQuery))
+def test_sensitivity_to_one_record(tree: LevelTree, query: SizeQuery) -> None:
     """With a public total: sizes 2, prefix and suffix 1, and for the chain the regions of the level (ERRATA G1)."""
     largest = 3
     declared = [
@@ -91,26 +91,27 @@ def test_sensitivity_to_one_record(tree: LevelTree, query: Query) -> None:
         for n in tree.level_sizes
     ]
     assert _worst(query, RECORD, Total.PUBLIC, tree, largest, 1) == declared
-    if query is Query.CHAIN:
+    if query is SizeQuery.CHAIN:
         assert declared == list(tree.level_sizes)
 
 
-@pytest.mark.parametrize("query", [Query.SIZES, Query.SUFFIX])
+@pytest.mark.parametrize("query", [SizeQuery.SIZES, SizeQuery.SUFFIX])
 @pytest.mark.parametrize("relation", [RECORD, UNIT])
-def test_sensitivity_with_a_noisy_total(query: Query, relation: Relation) -> None:
+def test_sensitivity_with_a_noisy_total(query: SizeQuery, relation: Relation) -> None:
     tree, largest = TREES[0], 3
     declared = sensitivity(query, relation, Total.NOISY, n_level_regions=2, n_sizes=largest)
     assert max(_worst(query, relation, Total.NOISY, tree, largest, 1)) == declared
     assert (
         declared
-        == {RECORD: {Query.SIZES: 2, Query.SUFFIX: 1}, UNIT: {Query.SIZES: 1, Query.SUFFIX: 3}}[relation][
-            query
-        ]
+        == {
+            RECORD: {SizeQuery.SIZES: 2, SizeQuery.SUFFIX: 1},
+            UNIT: {SizeQuery.SIZES: 1, SizeQuery.SUFFIX: 3},
+        }[relation][query]
     )
 
 
-@pytest.mark.parametrize("query", [Query.SIZES, Query.PREFIX, Query.SUFFIX, Query.CHAIN])
-def test_sensitivity_to_a_changed_record(query: Query) -> None:
+@pytest.mark.parametrize("query", [SizeQuery.SIZES, SizeQuery.PREFIX, SizeQuery.SUFFIX, SizeQuery.CHAIN])
+def test_sensitivity_to_a_changed_record(query: SizeQuery) -> None:
     """At most twice that of one record; sizes reach it, with two units that change apart."""
     tree, largest = TREES[0], 3
     declared = [
@@ -119,13 +120,13 @@ def test_sensitivity_to_a_changed_record(query: Query) -> None:
     ]
     worst = _worst(query, CHANGE, Total.PUBLIC, tree, largest, 1)
     assert all(w <= d for w, d in zip(worst, declared, strict=True))
-    if query is not Query.CHAIN:
+    if query is not SizeQuery.CHAIN:
         assert worst == declared
 
 
-@pytest.mark.parametrize("query", [Query.SIZES, Query.PREFIX, Query.SUFFIX, Query.CHAIN])
+@pytest.mark.parametrize("query", [SizeQuery.SIZES, SizeQuery.PREFIX, SizeQuery.SUFFIX, SizeQuery.CHAIN])
 @pytest.mark.parametrize("quantity", [2, 3])
-def test_sensitivity_with_quantities(query: Query, quantity: int) -> None:
+def test_sensitivity_with_quantities(query: SizeQuery, quantity: int) -> None:
     tree, largest = TREES[0], 3
     declared = [
         sensitivity(query, RECORD, Total.PUBLIC, n_level_regions=n, n_sizes=4, largest_quantity=quantity)
@@ -134,9 +135,9 @@ def test_sensitivity_with_quantities(query: Query, quantity: int) -> None:
     assert _worst(query, RECORD, Total.PUBLIC, tree, largest, quantity) == declared
 
 
-@pytest.mark.parametrize("query", list(Query))
+@pytest.mark.parametrize("query", list(SizeQuery))
 @pytest.mark.parametrize("relation", [RECORD, CHANGE])
-def test_sensitivity_where_empty_units_count_with_size_1(query: Query, relation: Relation) -> None:
+def test_sensitivity_where_empty_units_count_with_size_1(query: SizeQuery, relation: Relation) -> None:
     """Neighbours may empty a unit; its size is raised to 1 in both tables, which brings none further apart."""
     tree, largest = TREES[2], 3
     declared = [
@@ -161,7 +162,7 @@ def test_sensitivity_where_empty_units_count_with_size_1(query: Query, relation:
 
 
 def _changes(
-    query: Query, relation: Relation, total: Total, tree: LevelTree, quantity: int
+    query: SizeQuery, relation: Relation, total: Total, tree: LevelTree, quantity: int
 ) -> Iterator[list[list[int]]]:
     """For every pair of neighbours the changes of each level's answers, largest first."""
     first, largest = (0 if total is Total.PUBLIC else 1), 3
@@ -189,25 +190,25 @@ def _is_covered(changes: list[list[int]], way: list[Changes]) -> bool:
 @pytest.mark.parametrize(
     ("query", "relation", "total", "quantity", "squared"),
     [
-        (Query.SIZES, RECORD, Total.PUBLIC, 1, 2),
-        (Query.SIZES, RECORD, Total.NOISY, 2, 2),
-        (Query.SIZES, CHANGE, Total.PUBLIC, 1, 6),
-        (Query.SIZES, CHANGE, Total.NOISY, 1, 6),
-        (Query.SIZES, CHANGE, Total.PUBLIC, 2, 6),
-        (Query.SIZES, UNIT, Total.NOISY, 1, 1),
-        (Query.PREFIX, RECORD, Total.PUBLIC, 1, 1),
-        (Query.PREFIX, RECORD, Total.PUBLIC, 3, 3),
-        (Query.PREFIX, CHANGE, Total.PUBLIC, 1, 2),
-        (Query.SUFFIX, RECORD, Total.NOISY, 1, 1),
-        (Query.SUFFIX, RECORD, Total.NOISY, 2, 2),
-        (Query.SUFFIX, CHANGE, Total.NOISY, 1, 2),
-        (Query.SUFFIX, UNIT, Total.NOISY, 1, 3),
-        (Query.CHAIN, RECORD, Total.PUBLIC, 1, 2),
-        (Query.CHAIN, CHANGE, Total.PUBLIC, 1, 4),
+        (SizeQuery.SIZES, RECORD, Total.PUBLIC, 1, 2),
+        (SizeQuery.SIZES, RECORD, Total.NOISY, 2, 2),
+        (SizeQuery.SIZES, CHANGE, Total.PUBLIC, 1, 6),
+        (SizeQuery.SIZES, CHANGE, Total.NOISY, 1, 6),
+        (SizeQuery.SIZES, CHANGE, Total.PUBLIC, 2, 6),
+        (SizeQuery.SIZES, UNIT, Total.NOISY, 1, 1),
+        (SizeQuery.PREFIX, RECORD, Total.PUBLIC, 1, 1),
+        (SizeQuery.PREFIX, RECORD, Total.PUBLIC, 3, 3),
+        (SizeQuery.PREFIX, CHANGE, Total.PUBLIC, 1, 2),
+        (SizeQuery.SUFFIX, RECORD, Total.NOISY, 1, 1),
+        (SizeQuery.SUFFIX, RECORD, Total.NOISY, 2, 2),
+        (SizeQuery.SUFFIX, CHANGE, Total.NOISY, 1, 2),
+        (SizeQuery.SUFFIX, UNIT, Total.NOISY, 1, 3),
+        (SizeQuery.CHAIN, RECORD, Total.PUBLIC, 1, 2),
+        (SizeQuery.CHAIN, CHANGE, Total.PUBLIC, 1, 4),
     ],
 )
 def test_squared_sensitivities_and_ways_to_change(
-    query: Query, relation: Relation, total: Total, quantity: int, squared: int
+    query: SizeQuery, relation: Relation, total: Total, quantity: int, squared: int
 ) -> None:
     """Every pair of neighbours: the squared change is at most what is declared, and one of the ways covers all levels."""
     tree = TREES[0]
@@ -224,7 +225,7 @@ def test_squared_sensitivities_and_ways_to_change(
     for changes in _changes(query, relation, total, tree, quantity):
         assert any(_is_covered(changes, way) for way in ways)
         worst = [max(w, sum(x * x for x in level)) for w, level in zip(worst, changes, strict=True)]
-    if query is Query.CHAIN and relation is CHANGE:  # an upper bound only
+    if query is SizeQuery.CHAIN and relation is CHANGE:  # an upper bound only
         assert all(w <= d for w, d in zip(worst, declared, strict=True))
     else:
         assert worst == declared
@@ -232,18 +233,18 @@ def test_squared_sensitivities_and_ways_to_change(
 
 def test_prefix_counts_of_units_that_vanish_change_everywhere() -> None:
     """ERRATA G2: why Lemma 6 needs a shared list of units; the combination is refused."""
-    assert max(_worst(Query.PREFIX, RECORD, Total.NOISY, TREES[0], 3, 1)) == 3
-    for query in (Query.PREFIX, Query.CHAIN):
+    assert max(_worst(SizeQuery.PREFIX, RECORD, Total.NOISY, TREES[0], 3, 1)) == 3
+    for query in (SizeQuery.PREFIX, SizeQuery.CHAIN):
         with pytest.raises(BudgetError, match="public total"):
             sensitivity(query, RECORD, Total.NOISY, n_level_regions=1, n_sizes=3)
         with pytest.raises(BudgetError, match="public total"):
             sensitivity(query, UNIT, Total.NOISY, n_level_regions=1, n_sizes=3)
     with pytest.raises(BudgetError, match="--total noisy"):
-        sensitivity(Query.SIZES, UNIT, Total.PUBLIC, n_level_regions=1, n_sizes=3)
+        sensitivity(SizeQuery.SIZES, UNIT, Total.PUBLIC, n_level_regions=1, n_sizes=3)
 
 
-@pytest.mark.parametrize("query", list(Query))
-def test_sizes_come_back(query: Query) -> None:
+@pytest.mark.parametrize("query", list(SizeQuery))
+def test_sizes_come_back(query: SizeQuery) -> None:
     tree = TREES[2]
     counts = tree.sum_up(np.arange(tree.n_leaves * 4).reshape(-1, 4))
     assert np.array_equal(sizes_of(answers(counts, query, tree), query, tree), counts)

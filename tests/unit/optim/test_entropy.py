@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louver.optim.entropy import Inequality, NoisySums, Sums, fit
+from louver.optim.entropy import GroupSums, Inequality, NoisySums, fit
 
 
 def indicator(group, n):
@@ -24,7 +24,7 @@ def test_the_gradient_is_a_combination_of_the_exact_sums(seed, variance):
     prior = rng.gamma(2.0, 1.0, len(truth)) + 0.1
     query = rng.integers(0, 3, len(truth))
     noisy = np.bincount(query, truth, minlength=3) + rng.normal(0, np.sqrt(variance), 3)
-    exact = [Sums(rows, np.bincount(rows, truth)), Sums(columns, np.bincount(columns, truth))]
+    exact = [GroupSums(rows, np.bincount(rows, truth)), GroupSums(columns, np.bincount(columns, truth))]
     counts = fit(prior, exact, [NoisySums(query, noisy, variance)], sweeps=2000)
     known = np.vstack([indicator(rows, n_rows), indicator(columns, n_columns)])
     asked = indicator(query, 3)
@@ -45,7 +45,7 @@ def test_each_noisy_sum_may_have_a_variance_of_its_own():
 
 def test_inequalities_hold_where_they_can():
     group = np.zeros(4, dtype=np.int64)
-    both = [Sums(group, np.array([10.0]))]
+    both = [GroupSums(group, np.array([10.0]))]
     rule = Inequality(np.arange(2), group[:2], np.array([1.0, -1.0]), np.zeros(1))
     prior = np.array([1.0, 5.0, 2.0, 2.0])
     counts = fit(prior, both, [], [rule], sweeps=200)
@@ -60,7 +60,7 @@ def test_inequalities_hold_where_they_can():
 
 
 def test_what_is_not_there_stays_nothing():
-    exact = [Sums(np.array([0, 0, 1]), np.array([4.0, 0.0]))]
+    exact = [GroupSums(np.array([0, 0, 1]), np.array([4.0, 0.0]))]
     noisy = [NoisySums(np.array([0, 1, 1]), np.array([-50.0, 3.0]), 1.0)]
     counts = fit(np.array([1.0, 1.0, 0.0]), exact, noisy)
     assert counts[2] == 0 and counts[0] < 1e-6 and abs(counts[1] - 4) < 1e-6

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from louver.errors import BudgetError, InputError
 from louver.privacy import composition
 from louver.privacy.budget import epsilon_at
-from louver.privacy.composition import Coordinates, delta_at, largest_rho
+from louver.privacy.composition import ChangedCounts, delta_at, largest_rho
 from oracles.privacy_loss import enumerated_delta
 
 PRODUCTION_2020 = [Fraction(share, 1000) for share in (25, 351, 109, 168, 306, 40)]
@@ -30,7 +30,7 @@ epsilons = st.fractions(0, 12, max_denominator=20)
 @settings(max_examples=40)
 def test_delta_is_at_least_that_of_every_outcome_enumerated_and_hardly_more(epsilon, sigma_squares):
     exact = float(enumerated_delta(epsilon, sigma_squares))
-    bound = delta_at(epsilon, [Coordinates(sigma_squared, 1) for sigma_squared in sigma_squares])
+    bound = delta_at(epsilon, [ChangedCounts(sigma_squared, 1) for sigma_squared in sigma_squares])
     assert bound >= exact * (1 - 1e-12)
     if exact > 1e-25:  # the enumeration leaves out what is smaller
         assert bound <= exact * (1 + 1e-6)
@@ -48,7 +48,7 @@ def test_counts_that_change_by_more_than_one_are_bounded_as_well(epsilon, counts
     exact = float(enumerated_delta(epsilon, sigma_squares, shifts))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(composition, "LONGEST_SUM", 1 if is_long else 1 << 13)
-        bound = delta_at(epsilon, [Coordinates(sigma_squared, 1, shift) for sigma_squared, shift in counts])
+        bound = delta_at(epsilon, [ChangedCounts(sigma_squared, 1, shift) for sigma_squared, shift in counts])
     assert bound >= exact * (1 - 1e-12)
     if exact > 1e-25:
         assert bound <= exact * (1 + 1e-6)
@@ -56,7 +56,7 @@ def test_counts_that_change_by_more_than_one_are_bounded_as_well(epsilon, counts
 
 @pytest.mark.parametrize("count", [2, 5, 60])
 def test_counts_put_on_the_grid_one_by_one_cost_hardly_more(count, monkeypatch):
-    measured = [Coordinates(Fraction(count * 7, 3), count), Coordinates(Fraction(11), 2, 2)]
+    measured = [ChangedCounts(Fraction(count * 7, 3), count), ChangedCounts(Fraction(11), 2, 2)]
     together = delta_at(Fraction(2), measured)
     monkeypatch.setattr(composition, "LONGEST_SUM", 1)
     assert together * (1 - 1e-9) <= delta_at(Fraction(2), measured) <= together * (1 + 1e-5)
@@ -64,7 +64,7 @@ def test_counts_put_on_the_grid_one_by_one_cost_hardly_more(count, monkeypatch):
 
 def test_a_wide_count_and_several_narrow_ones_are_different_things():
     """Squared changes 4 as 1 + 1 + 1 + 1 or as 2 x 2 lose the same rho, but not the same delta: both ways are looked at."""
-    apart, at_once = Coordinates(Fraction(3), 4), Coordinates(Fraction(3), 1, 2)
+    apart, at_once = ChangedCounts(Fraction(3), 4), ChangedCounts(Fraction(3), 1, 2)
     assert apart.rho == at_once.rho
     found = [delta_at(Fraction(2), [one]) for one in (apart, at_once)]
     exact = [float(enumerated_delta(Fraction(2), [Fraction(3)] * len(s), s)) for s in ([1, 1, 1, 1][:1], [2])]
@@ -79,14 +79,14 @@ def test_a_wide_count_and_several_narrow_ones_are_different_things():
 def test_losses_off_any_common_lattice_are_bounded_too():
     close = [Fraction(1), Fraction(1_000_003, 1_000_000)]
     exact = float(enumerated_delta(Fraction(3), close))
-    bound = delta_at(Fraction(3), [Coordinates(sigma_squared, 1) for sigma_squared in close])
+    bound = delta_at(Fraction(3), [ChangedCounts(sigma_squared, 1) for sigma_squared in close])
     assert exact <= bound <= exact * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [1, 3, 5])
 def test_delta_agrees_with_dp_accounting(epsilon):
     shares, rho = [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)], Fraction(1, 2)
-    measured = [Coordinates(1 / (rho * share), 2) for share in shares]
+    measured = [ChangedCounts(1 / (rho * share), 2) for share in shares]
     theirs = None
     for part in measured:
         sigma = math.sqrt(part.sigma_squared)
@@ -102,13 +102,13 @@ def test_delta_agrees_with_dp_accounting(epsilon):
 
 def test_epsilon_at_a_delta_is_within_a_millionth_of_the_limit_of_dp_accounting():
     """Its epsilon at steps of 1e-3, 1e-4 and 2e-5 was 5.77740, 5.776790 and 5.7767673; the limit is ours."""
-    measured = [Coordinates(2 / share, 2) for share in (Fraction(1, 2), Fraction(3, 10), Fraction(1, 5))]
+    measured = [ChangedCounts(2 / share, 2) for share in (Fraction(1, 2), Fraction(3, 10), Fraction(1, 5))]
     assert delta_at(Fraction("5.776766"), measured) <= 1e-8 < delta_at(Fraction("5.776765"), measured)
 
 
 def test_the_production_run_is_within_a_millionth_of_dp_accounting():
     """Epsilon of the noise of 2020; theirs by connecting dots, with no tail cut off."""
-    measured = [Coordinates(1 / (Fraction("2.56") * share), 2) for share in PRODUCTION_2020]
+    measured = [ChangedCounts(1 / (Fraction("2.56") * share), 2) for share in PRODUCTION_2020]
     theirs = None
     for part in measured:
         one = privacy_loss_distribution.from_discrete_gaussian_mechanism(
@@ -131,10 +131,10 @@ def test_the_rho_found_keeps_the_promise_and_beats_the_general_conversion(shares
     delta = Fraction(1, 10**digits)
     parts = [Fraction(share, sum(shares)) for share in shares]
     rho = largest_rho(epsilon, delta, parts, [[((1, count),)] * len(parts)])
-    measured = [Coordinates(count / (2 * rho * share), count) for share in parts]
+    measured = [ChangedCounts(count / (2 * rho * share), count) for share in parts]
     assert delta_at(epsilon, measured) <= delta
     assert epsilon_at(rho, delta, decimals=9) > epsilon
-    more = [Coordinates(part.sigma_squared * Fraction(999, 1000), count) for part in measured]
+    more = [ChangedCounts(part.sigma_squared * Fraction(999, 1000), count) for part in measured]
     assert delta_at(epsilon, more) > delta
 
 
@@ -146,12 +146,12 @@ def test_the_production_shares_of_2020_allow_more_rho_for_the_same_promise():
 
 
 def test_more_noise_and_larger_epsilon_never_cost_more():
-    noisy, noisier = [Coordinates(Fraction(4), 2)], [Coordinates(Fraction(5), 2)]
+    noisy, noisier = [ChangedCounts(Fraction(4), 2)], [ChangedCounts(Fraction(5), 2)]
     assert delta_at(Fraction(2), noisier) < delta_at(Fraction(2), noisy) < delta_at(Fraction(1), noisy)
 
 
 def test_bad_budgets_are_refused_in_a_sentence():
-    one = [Coordinates(Fraction(4), 1)]
+    one = [ChangedCounts(Fraction(4), 1)]
     for call in (
         lambda: delta_at(Fraction(-1), one),
         lambda: delta_at(Fraction(1), []),
@@ -168,7 +168,9 @@ def test_bad_budgets_are_refused_in_a_sentence():
 def test_what_would_take_too_much_memory_is_refused(monkeypatch):
     monkeypatch.setattr(composition, "LARGEST_TRANSFORM", 1 << 10)
     with pytest.raises(BudgetError, match="cannot be composed"):
-        delta_at(Fraction(1), [Coordinates(Fraction(1), 1), Coordinates(Fraction(1_000_003, 1_000_000), 1)])
+        delta_at(
+            Fraction(1), [ChangedCounts(Fraction(1), 1), ChangedCounts(Fraction(1_000_003, 1_000_000), 1)]
+        )
 
 
 def test_thousands_of_counts_are_refused_at_once():
@@ -193,7 +195,7 @@ def test_the_rho_found_does_not_depend_on_where_the_search_ends(monkeypatch):
 @pytest.mark.parametrize(("epsilon", "delta"), [("1e-6", "0.99"), ("10000", "1e-100"), ("10000", "0.001")])
 def test_budgets_at_the_edges_are_composed(epsilon, delta):
     rho = largest_rho(Fraction(epsilon), Fraction(delta), [Fraction(1)], [[((1, 2),)]])
-    assert delta_at(Fraction(epsilon), [Coordinates(1 / rho, 2)]) <= Fraction(delta)
+    assert delta_at(Fraction(epsilon), [ChangedCounts(1 / rho, 2)]) <= Fraction(delta)
 
 
 @pytest.mark.parametrize("delta", ["1e-10", "1e-20", "1e-50", "1e-100"])
@@ -202,7 +204,7 @@ def test_composing_is_never_worse_than_converting_rho(epsilon, delta):
     asked = Fraction(epsilon), Fraction(delta)
     rho = largest_rho(*asked, [Fraction(1)], [[((1, 2),)]])
     assert rho >= composition.enough_rho(*asked)
-    assert epsilon_at(rho, asked[1]) >= 0 and delta_at(asked[0], [Coordinates(1 / rho, 2)]) <= asked[1]
+    assert epsilon_at(rho, asked[1]) >= 0 and delta_at(asked[0], [ChangedCounts(1 / rho, 2)]) <= asked[1]
 
 
 @pytest.mark.parametrize(
@@ -228,4 +230,4 @@ def test_the_delta_that_rho_implies_is_an_upper_bound_of_the_exact_formula(epsil
 
 
 def test_an_epsilon_far_beyond_the_loss_leaves_next_to_nothing():
-    assert 0 <= delta_at(Fraction(10), [Coordinates(Fraction(500), 1)]) < 1e-200
+    assert 0 <= delta_at(Fraction(10), [ChangedCounts(Fraction(500), 1)]) < 1e-200

@@ -8,13 +8,13 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from louver.privacy.intervals import Interval, exp_minus, logarithm
+from louver.privacy.intervals import Enclosure, exp_minus, logarithm
 from oracles.noise import decimal_of
 
 rationals = st.builds(Fraction, st.integers(0, 10**12), st.integers(1, 10**9))
 
 
-def _encloses(interval: Interval, value: Decimal, bits: int) -> bool:
+def _encloses(interval: Enclosure, value: Decimal, bits: int) -> bool:
     scaled = value * Decimal(2) ** bits
     return interval.lower <= scaled <= interval.upper and interval.upper - interval.lower <= 2
 
@@ -34,6 +34,6 @@ def test_log_is_enclosed_within_two_units(x: Fraction, bits: int) -> None:
 
 
 def test_ends() -> None:
-    assert exp_minus(Fraction(0), 10) == Interval(1024, 1024)
-    assert logarithm(Fraction(1), 10) == Interval(0, 0)
-    assert exp_minus(Fraction(10**6), 64) == Interval(0, 1)
+    assert exp_minus(Fraction(0), 10) == Enclosure(1024, 1024)
+    assert logarithm(Fraction(1), 10) == Enclosure(0, 0)
+    assert exp_minus(Fraction(10**6), 64) == Enclosure(0, 1)

@@ -17,7 +17,7 @@ import pytest
 import louver as lv
 from louver.errors import InputError
 from louver.protect.cellkey import KeyedTable, average
-from louver.protect.cells import Attribute, axis_of
+from louver.protect.cells import ColumnCodes, axis_of
 from louver.protect.hierarchy import Tree
 from louver.protect.keybounds import bounds_of
 from louver.protect.noise_table import KEY_VALUES, NoiseTable, build_noise_table, check_safe, read_noise_table
@@ -221,7 +221,7 @@ def keyed(counts: np.ndarray, noisy: np.ndarray, keys: np.ndarray, by: tuple[str
     for name, size in zip(by, counts.shape, strict=True):
         codes = [f"{name}{n}" for n in range(size - 1)]
         leaves = {code: frozenset((code,)) for code in codes}
-        attribute = Attribute(
+        attribute = ColumnCodes(
             name=name, total="Total", trees=(Tree.flat("Total", codes),), of=name, stands_for=leaves
         )
         axes.append(axis_of(attribute, None))
@@ -359,7 +359,7 @@ def lines(inside: list[list[int]], noisy: list[list[int]]) -> KeyedTable:
     )
     modulo = np.array([[int(key) % (1 << 64) for key in line] for line in keys], dtype=np.uint64)
     codes = [f"b{n}" for n in range(len(inside[0]))]
-    attribute = Attribute(
+    attribute = ColumnCodes(
         name="b",
         total="Total",
         trees=(Tree.flat("Total", codes),),
@@ -367,7 +367,7 @@ def lines(inside: list[list[int]], noisy: list[list[int]]) -> KeyedTable:
         stands_for={code: frozenset((code,)) for code in codes},
     )
     rows = [f"a{n}" for n in range(len(inside))]
-    other = Attribute(
+    other = ColumnCodes(
         name="a",
         total="a0",
         trees=(Tree.flat("a0", rows[1:]),),

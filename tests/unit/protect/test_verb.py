@@ -19,7 +19,7 @@ from louver.protect.hide import hide
 from louver.protect.load import load
 from louver.protect.options import ProtectOptions
 from louver.protect.outsider import Witness
-from louver.protect.problem import Attacker, Demand, Problem
+from louver.protect.problem import Attacker, Demand, PatternProblem
 from louver.protect.rules import judge_cells
 from louver.protect.solve import _repaired, solve
 from louver.run import Run
@@ -84,7 +84,7 @@ def test_one_of_two_contributors_subtracts_himself(tmp_path: Path) -> None:
     assert unknown.verdict.level == "care" and unknown.question.unknown_pairs == 1
 
 
-def posed(folder: Path, table: dict, **more: object) -> tuple[object, Problem]:
+def posed(folder: Path, table: dict, **more: object) -> tuple[object, PatternProblem]:
     given = {"tables": [{**TABLE, "file": str(folder / "firms.csv"), **table}], "rules": [FEW], **more}
     request = ask(ProtectOptions, None, None, given)
     loaded = load(request.options, None, request.source.opening(), Path(), Run())
@@ -167,7 +167,7 @@ def test_tables_in_a_circle_are_said_to_be(tmp_path: Path) -> None:
     tables = [{"name": "".join(by), "by": list(by), "value": "v"} for by in ("ab", "bc", "ca")]
     found = lv.protect(records, tables=tables, rules=[{"rule": "frequency", "minimum": 2}])
     assert found.question.is_circle and found.verdict.level == "care"
-    assert found.verdict.sentence == "Nothing needs to be hidden."
+    assert found.verdict.sentence == "Nothing needs to be hidden as far as asked; read what was not."
 
 
 def test_what_cannot_be_protected_is_not_called_so_and_not_written(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_negative_numbers(tmp_path: Path) -> None:
     assert found.is_protected and found.summary.secondary == 3
 
 
-def halves(room: int) -> Problem:
+def halves(room: int) -> PatternProblem:
     """Hidden x, y, z and w with x + y, y + z and x + z + w + v shown: w moves by 1 where the others move by halves."""
     x, y, z, w, v, xy, yz, rest = range(8)
     matrix = np.zeros((3, 8), dtype=np.int8)
@@ -207,7 +207,7 @@ def halves(room: int) -> Problem:
         matrix[row, list(parts)] = -1
     up = np.full(8, 5)
     up[w] = room
-    return Problem(
+    return PatternProblem(
         values=np.array([5, 5, 5, 5, 5, 10, 10, 20]),
         sums=csr_array(matrix),
         must_hide=np.arange(8) < 4,

@@ -14,7 +14,7 @@ import pytest
 
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
 from louver.privacy.budget import Measure, epsilon_at
-from louver.privacy.composition import Coordinates, delta_at
+from louver.privacy.composition import ChangedCounts, delta_at
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
@@ -452,7 +452,7 @@ def test_epsilon_with_delta_is_composed_and_paid_for_in_rho(town, tmp_path):
     path = write_town(tmp_path / "both", SPEC.replace("epsilon = 2", "epsilon = 2\ndelta = 1e-6"))
     plan = make_plan(read_design(path))
     queries = [m for level in plan.measured for m in level]
-    noise = [Coordinates(m.distribution.sigma_squared, 2) for m in queries]
+    noise = [ChangedCounts(m.distribution.sigma_squared, 2) for m in queries]
     assert plan.loss.measure is Measure.RHO and delta_at(Fraction(2), noise) <= 1e-6
     assert sum(part.rho for part in noise) == plan.loss.amount
     assert epsilon_at(plan.loss.amount, Fraction(1, 10**6)) > 2

@@ -29,8 +29,7 @@ __all__ = [
 def ledger_left(ledger: str, run: Run) -> dict[str, str]:
     """What can still be spent."""
     state = Ledger(Path(ledger)).state()
-    held = sum((Fraction(body["amount"]) for body in state.pending.values()), Fraction(0))
-    amounts = {"granted": state.granted, "left": state.remaining, "held": held}
+    amounts = {"granted": state.granted, "left": state.remaining, "held": state.held}
     kind = {"measure": str(state.measure), "neighbours": str(state.neighbours)}
     return kind | {name: str(amount) for name, amount in amounts.items()}
 
@@ -40,9 +39,7 @@ def ledger_read(ledger: str, releases: str | None, run: Run) -> dict[str, Any]:
     book = Ledger(Path(ledger))
     state = book.state()
     check = book.verify(None if releases is None else Path(releases))
-    content = state.to_dict() | {"name": printable(Path(ledger).name), "check": check.to_dict()}
-    held = sum((Fraction(one["amount"]) for one in content["pending"]), Fraction(0))
-    return content | {"held": str(held)}
+    return state.to_dict() | {"name": printable(Path(ledger).name), "check": check.to_dict()}
 
 
 def practice_ledger(ledger: str, measure: str, neighbours: str, grant: str, run: Run) -> None:

@@ -59,9 +59,7 @@ def _kept(
     KEPT.sensitive = tuple(options.get("sensitive", ()))
     content = made.to_dict() | {"number": KEPT.number}
     content["information_lost"] = made.utility.gcp
-    content["bound"] = (
-        None if not made.lower_bound else made.utility.gcp * made.lower_bound / made.utility.information_loss
-    )
+    content["bound"] = made.gcp_bound
     content["by_column"] = [(name, share) for name, share in made.published_losses]
     return content
 

@@ -18,7 +18,7 @@ from louver.audit.options import MAX_COUNT
 from louver.bounds import suggest
 from louver.bounds.answer import as_piece
 from louver.bounds.check import audit_table
-from louver.bounds.disclosure import CELL_STATES
+from louver.bounds.disclosure import CELL_STATES, count_states, has_fallen, is_revealing
 from louver.bounds.load import read_rules
 from louver.bounds.options import BoundsOptions
 from louver.bounds.problem import Arrangement, TwoWayTable, arrange
@@ -97,8 +97,7 @@ def audited(arranged: ArrangedTable, view: TableView, run: Run) -> dict[str, Any
     """Verdict, tiles, what is kept, the first window of the table, and how many cells fell."""
     run.report("working out bounds", 0, 0)
     got = run.attend(_audit, arranged)
-    tiles = {state: int((got.states == number).sum()) for number, state in enumerate(CELL_STATES)}
-    tiles["zero"] = got.found.summary.disclosed_zero_cells
+    tiles = count_states(got.states) | {"zero": got.found.summary.disclosed_zero_cells}
     return {
         "verdict": got.found.verdict.to_dict(),
         "summary": asdict(got.found.summary),
@@ -134,8 +133,7 @@ def window(arranged: ArrangedTable, view: TableView, run: Run) -> dict[str, Any]
 
 def _fallen(arranged: ArrangedTable, before: ArrangedTable) -> Bools:
     """Cells about which more is disclosed than before; both arrangements have the same table."""
-    worse: Bools = _audit(arranged).states < _audit(before).states
-    return worse
+    return has_fallen(_audit(arranged).states, _audit(before).states)
 
 
 def explained(arranged: ArrangedTable, row: int, col: int, run: Run) -> dict[str, Any]:
@@ -170,8 +168,8 @@ def find_disclosed(
     """Line and column of the next cell after this one that discloses something."""
     got = _audit(arranged)
     lines, _ = _lines(arranged, view.only, view.folded, stamp_of(arranged.path))
-    is_bad = (got.states == CELL_STATES.index("small")) | (got.states == CELL_STATES.index("certain"))
-    at = np.flatnonzero((lines >= 0) & is_bad.any(axis=1)[np.maximum(lines, 0)])
+    is_bad = is_revealing(got.states)
+    at = np.flatnonzero((lines >= 0) & np.asarray(is_bad.any(axis=1))[np.maximum(lines, 0)])
     later = [int(n) for n in at[np.searchsorted(at, line) :][:2]] + [int(n) for n in at[:1]]
     for place in later:
         bad = np.flatnonzero(is_bad[lines[place]])
@@ -293,9 +291,9 @@ def _lines(
 
 
 def _counts_of_states(states: Any) -> str:
-    words = {1: "small and exact", 2: "tell a status", 3: "exact", 4: "narrow"}
-    counts = [(int((states == number).sum()), text) for number, text in words.items()]
-    return ", ".join(f"{count} {text}" for count, text in counts if count)
+    words = {"small": "small and exact", "certain": "tell a status", "exact": "exact", "narrow": "narrow"}
+    counts = count_states(states)
+    return ", ".join(f"{counts[state]} {text}" for state, text in words.items() if counts[state])
 
 
 def _line(

@@ -50,6 +50,7 @@ PAGES = {
         Page("data", "Data", "data", "d"),
         Page("tables", "Tables", "table", "t"),
         Page("audit", "Audit", "layers", "a"),
+        Page("protect", "Protect", "hidden", "c"),
         Page("microdata", "Microdata", "people", "m"),
         Page("groups", "Group sizes", "bars", "s", is_inside=False),
         Page("topdown", "TopDown", "tree", "p", is_inside=False),

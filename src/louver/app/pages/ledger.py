@@ -29,6 +29,7 @@ from louver.app.look import (
     table,
     tag,
     verdict,
+    verdict_of,
 )
 from louver.app.session import JobAnswer, Session
 from louver.app.words import RELATIONS, amount_text
@@ -126,19 +127,13 @@ def _admit_button(session: Session, do: Do) -> None:
 
 
 def _show(content: JobAnswer, do: Do, *, is_spending: bool) -> None:
-    check, left = content["check"], amount_text(content["remaining"])
-    if check["sound"]:
-        bold = f"{left} of {amount_text(content['granted'])} can still be spent."
-        made = verdict(
-            "ok",
-            bold,
-            "Nothing in the past was edited or rolled back (checked when this page was opened).",
-            f"It counts {content['measure']} for neighbours that differ by {RELATIONS.get(content['neighbours'], content['neighbours'])}.",
-        )
-    else:
-        bold = "This ledger does not agree with itself or with the releases."
-        made = verdict("stop", bold, _problems(check["problems"]))
-    with made:
+    left = amount_text(content["remaining"])
+    by = RELATIONS.get(content["neighbours"], content["neighbours"])
+    with verdict_of(
+        content["check"]["verdict"],
+        note=f"{left} of {amount_text(content['granted'])} can still be spent. "
+        f"It counts {content['measure']} for neighbours that differ by {by}. Checked when this page was opened.",
+    ):
         button("Check again", partial(do, ledger_read))
     with tag("div", "across ledger"):
         with card("pad"):
@@ -158,11 +153,6 @@ def _show(content: JobAnswer, do: Do, *, is_spending: bool) -> None:
                     tag("h2", text="Nothing is held")
                     tag("p", "s sub", "Every debit came to its end.")
     _entries(content)
-
-
-def _problems(problems: Sequence[str]) -> str:
-    content = ". ".join(one[:1].upper() + one[1:] for one in problems[:2])
-    return f"{content}." + (f" {len(problems) - 2} more like these." if len(problems) > 2 else "")
 
 
 def _held(entry: JobAnswer, do: Do | None) -> None:

@@ -72,6 +72,15 @@ class _ReleaseLine:
     state: Tag
 
 
+@dataclass(frozen=True, slots=True)
+class _ReleaseDetail:
+    """The parts of a release in detail that are filled later."""
+
+    state: Tag
+    promises: Tag
+    published: Tag
+
+
 class _ReleasesPage:
     """The page of one tab: the list, and one release in detail."""
 
@@ -81,6 +90,7 @@ class _ReleasesPage:
         self._releases: dict[str, JobAnswer] = {}
         self._compared = self._state.compared
         self._lines: dict[str, _ReleaseLine] = {}
+        self._parts: _ReleaseDetail | None = None
 
     async def start(self, actions: Tag) -> None:
         self._bar = RunBar(self._session, "quick")
@@ -105,6 +115,7 @@ class _ReleasesPage:
             button("Check all", self._check_all, kind="pri", data_run="")
             copy_button(self._texts)
         self._draw()
+        self._draw_detail()
         await self._show_regions()
         await self._compare()
 
@@ -194,9 +205,7 @@ class _ReleasesPage:
             with line.state:
                 self._state_pill(name, one)
         if self._state.chosen in names:
-            self._detail.clear()
-            with self._detail:
-                self._draw_detail()
+            self._fill_detail()
 
     def _line(self, number: int, name: str, one: JobAnswer) -> _ReleaseLine:
         with tag("tr", "sel" if name == self._state.chosen else "") as row:
@@ -219,19 +228,25 @@ class _ReleasesPage:
             pill(*MARKS[bool(outcome["passed"])])
 
     def _draw_detail(self) -> None:
+        """The chosen release, built once: later findings are filled in, so that no click is lost."""
         name = self._state.chosen
         assert name is not None
-        one = self._releases[name]
+        self._detail.clear()
+        with self._detail:
+            self._parts = self._detail_of(name, self._releases[name])
+        self._fill_detail()
+
+    def _detail_of(self, name: str, one: JobAnswer) -> _ReleaseDetail:
         with tag("div", "pad part"):
             with tag("div", "row between"):
                 tag("h2", text=name)
-                self._state_pill(name, one)
+                state = tag("div")
             tag("p", "s sub", KINDS.get(one["kind"], str(one["kind"])))
         if one["problem"]:
             tag("p", "pad s", one["problem"])
-            return
+            return _ReleaseDetail(state, tag("div"), tag("div"))
         _part("What was released", [_released(one), *one["warnings"]])
-        self._promises(name, one)
+        promises = tag("div")
         _part(
             "Protected by noise",
             [one["neighbours"] and f"It can hardly be told whether {one['neighbours']}."],
@@ -246,13 +261,7 @@ class _ReleasesPage:
                 if level["forecast_l1"] is not None
             ],
         )
-        off = self._compared.get(name, {}).get("off")
-        if off is not None:
-            level = one["levels"][-1]["name"]
-            _part(
-                "Off by, as published",
-                [f"{level}: its number of people has a standard error of {share_text(off)}"],
-            )
+        published = tag("div")
         with tag("div", "pad stack"):
             accepting_fields(self._state.accepting)
         with tag("div", "pad row wrap"):
@@ -260,6 +269,30 @@ class _ReleasesPage:
             Ways(self._session, self._bar, name)
             if one["kind"] == "topdown" and one["is_private"] and "extension" not in one["promises"]:
                 button("Extend…", partial(self._extend, name), kind="mini")
+        return _ReleaseDetail(state, promises, published)
+
+    def _fill_detail(self) -> None:
+        """What is known about the chosen release now."""
+        name, parts = self._state.chosen, self._parts
+        if name is None or parts is None:
+            return
+        one = self._releases[name]
+        for part in (parts.state, parts.promises, parts.published):
+            part.clear()
+        with parts.state:
+            self._state_pill(name, one)
+        if one["problem"]:
+            return
+        with parts.promises:
+            self._promises(name, one)
+        off = self._compared.get(name, {}).get("off")
+        if off is not None:
+            level = one["levels"][-1]["name"]
+            with parts.published:
+                _part(
+                    "Off by, as published",
+                    [f"{level}: its number of people has a standard error of {share_text(off)}"],
+                )
 
     def _extend(self, name: str) -> None:
         """Give the people of a release new or finer attributes, on the page TopDown."""
@@ -283,7 +316,7 @@ class _ReleasesPage:
             self._lines[self._state.chosen].row.classes(remove="sel")
         self._lines[name].row.classes(add="sel")
         self._state.chosen = name
-        self._update(name)
+        self._draw_detail()
         await self._show_regions()
 
     async def _check(self, name: str) -> bool:

@@ -35,7 +35,8 @@ class Try:
     kept: float | None
     """Share kept of the base's information about its columns; None where the columns differ."""
     level: str = "ok"
-    """Of the verb's verdict."""
+    sentence: str = ""
+    """Level and sentence of the verb's verdict."""
 
     @property
     def is_safe(self) -> bool:
@@ -277,6 +278,7 @@ class Tables:
                 certain=summary["certain_rows"],
                 kept=found["kept"],
                 level=found["verdict"]["level"],
+                sentence=found["verdict"]["sentence"],
             )
             self.tries.append(known)
         if known.number != self.current:
@@ -298,6 +300,7 @@ class Tables:
                     certain=summary["certain_rows"],
                     kept=line["kept"],
                     level=line["verdict"]["level"],
+                    sentence=line["verdict"]["sentence"],
                 )
             )
         self.proof_of = found["asked"]
@@ -340,15 +343,12 @@ class Tables:
         return sorted(self.tries, key=ORDERS[self.sort_by], reverse=self.is_reversed)
 
     def best(self) -> str:
-        """A verdict on everything tried so far."""
+        """The table that keeps most among those whose verdict allows publication, and that verdict."""
         proof = self.proof if self.proof_of is not None and self._is_compared(self.proof_of) else ""
         safe = [one for one in self.tries if one.is_safe and one.kept is not None]
         if safe:
             best = max(safe, key=lambda one: one.kept or 0)
-            care = "" if best.level == "ok" else " Read its verdict before you publish it."
-            return (
-                f"{best.number} is best so far: nothing small is exact, no row tells a status.{care} {proof}"
-            )
+            return f"{best.number} is best so far. {best.sentence} {proof}"
         if not self.tries:
             return ""
         return (

@@ -7,10 +7,10 @@ from typing import Any
 
 from nicegui.element import Element
 
-__all__ = ["HeatGrid", "Points", "RegionMap", "RegionTree", "Shelves"]
+__all__ = ["HeatGrid", "Points", "RegionMap", "RegionTreeView", "Shelves"]
 
 
-class _Part(Element):
+class _ExplorerPart(Element):
     def put(self, **props: Any) -> None:
         """Give it data; only what changed is sent."""
         for name, value in props.items():
@@ -22,7 +22,7 @@ class _Part(Element):
         self.on(event, lambda e: handler(e.args))
 
 
-class Shelves(_Part, component="shelves.js"):
+class Shelves(_ExplorerPart, component="shelves.js"):
     """Chips on shelves; emits `move` (name, to, index), `open` (name) and `split` (name)."""
 
     def __init__(self, shelves: Sequence[Mapping[str, Any]]) -> None:
@@ -30,11 +30,11 @@ class Shelves(_Part, component="shelves.js"):
         self.put(shelves=list(shelves))
 
 
-class HeatGrid(_Part, component="heatgrid.js"):
+class HeatGrid(_ExplorerPart, component="heatgrid.js"):
     """A table of which only the visible window is drawn; emits `view`, `cell`, `pin`, `fold` and `next`."""
 
 
-class Points(_Part, component="points.js"):
+class Points(_ExplorerPart, component="points.js"):
     """Numbered points in a plane; emits `choose` (number)."""
 
     def __init__(
@@ -53,9 +53,9 @@ class Points(_Part, component="points.js"):
         )
 
 
-class RegionTree(_Part, component="regiontree.js"):
+class RegionTreeView(_ExplorerPart, component="regiontree.js"):
     """Lines of a tree; only the visible ones are sent. Emits `view` (first, last), `choose`, `toggle`, `pick` (region), `press` (key)."""
 
 
-class RegionMap(_Part, component="regionmap.js"):
+class RegionMap(_ExplorerPart, component="regionmap.js"):
     """Outlines to choose from; emits `choose` and, on a click or with the space bar, `pick` (region)."""

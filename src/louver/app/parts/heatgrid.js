@@ -5,6 +5,7 @@ const STATE = ["zero", "small", "certain", "exact", "narrow", "safe"];
 const FLASH = 1600; // ms that cells stay outlined which knowledge has just made fall; without motion they stay so until the next change
 const MARK = ["", "S", "C", "E", "N", ""];
 const SPOKEN = ["exact zero", "exact and small", "tells a status", "exact", "narrow", "safe"];
+const SCALE = { states: STATE, marks: MARK, spoken: SPOKEN }; // a window may bring another; its first state is hatched
 export default {
   template: `
     <div class="heatgrid" role="grid" tabindex="0" :aria-rowcount="n_lines" :aria-colcount="n_cols" aria-label="The table, each cell coloured by what is disclosed"
@@ -30,7 +31,10 @@ export default {
   },
   computed: {
     letter() {
-      return MARK[STATE.indexOf(this.tip.state)] || (this.tip.state === "zero" ? "0" : "");
+      return this.shades.marks[this.shades.states.indexOf(this.tip.state)] || (this.tip.state === "zero" ? "0" : "");
+    },
+    shades() {
+      return this.win?.scale ?? SCALE;
     },
     dots() {
       const all = this.tip.dots, least = all[0], most = Math.max(all[all.length - 1], least + 1);
@@ -45,7 +49,7 @@ export default {
     },
     tip() {
       this.$nextTick(() => this.hold());
-      if (this.tip && this.at && this.focused) this.mirror = `${this.tip.where}: ${this.tip.title}. ${SPOKEN[STATE.indexOf(this.tip.state)]}`;
+      if (this.tip && this.at && this.focused) this.mirror = `${this.tip.where}: ${this.tip.title}. ${this.shades.spoken[this.shades.states.indexOf(this.tip.state)]}`;
     },
   },
   mounted() {
@@ -150,7 +154,7 @@ export default {
       g.fillText(this.fit(g, line.label, this.label - 14), 8, y + LINE / 2);
     },
     cell(g, x, y, state, text, line, col) {
-      const name = STATE[state], w = this.col - GAP, h = LINE - GAP;
+      const name = this.shades.states[state], mark = this.shades.marks[state], w = this.col - GAP, h = LINE - GAP;
       g.fillStyle = louver.color("--d-" + name);
       this.round(g, x, y + 1, w, h);
       if (state === 0) this.hatch(g, x, y + 1, w, h);
@@ -158,10 +162,10 @@ export default {
       g.font = "400 12px Roboto, sans-serif";
       g.textAlign = "center";
       g.fillText(text, x + w / 2, y + LINE / 2 + 0.5);
-      if (MARK[state]) {
+      if (mark) {
         g.font = "700 10px Roboto, sans-serif";
         g.textAlign = "left";
-        g.fillText(MARK[state], x + 4, y + LINE / 2 + 0.5);
+        g.fillText(mark, x + 4, y + LINE / 2 + 0.5);
       }
       if (this.at && this.at.line === line && this.at.col === col) {
         g.strokeStyle = louver.color("--ink");

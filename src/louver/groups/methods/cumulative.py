@@ -11,7 +11,7 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import SolverError
-from louver.groups.problem import NoisyAnswers, Query, sizes_of
+from louver.groups.problem import NoisyAnswers, SizeQuery, sizes_of
 from louver.optim.allocation import allocate
 from louver.optim.monotone import fit_monotone, nonincreasing
 from louver.run import Run
@@ -39,7 +39,7 @@ def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     # A non-decreasing sequence is non-increasing after a change of sign.
     fitted = -nonincreasing(-noisy.rows.astype(np.float64), -float(total), 0.0)
     rounded = np.rint(fitted).astype(np.int64)
-    return (run or Run()).attend(allocate, sizes_of(rounded, Query.PREFIX), noisy.tree, total)
+    return (run or Run()).attend(allocate, sizes_of(rounded, SizeQuery.PREFIX), noisy.tree, total)
 
 
 def solve_cumulative_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -60,7 +60,7 @@ def solve_cumulative_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Int
         run=run,
     )
     rounded = np.rint(fit.rows[:, ::-1]).astype(np.int64)
-    return np.maximum(sizes_of(rounded, Query.PREFIX), 0)
+    return np.maximum(sizes_of(rounded, SizeQuery.PREFIX), 0)
 
 
 def tolerance(noisy: NoisyAnswers) -> float:

@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from louver._arrays import Floats, Ints
 from louver.errors import InputError, SolverError
-from louver.groups.problem import NoisyAnswers, Query, sizes_of
+from louver.groups.problem import NoisyAnswers, SizeQuery, sizes_of
 from louver.optim.highs import interruptible_milp
 from louver.optim.trees import LevelTree
 from louver.run import Run
@@ -30,7 +30,7 @@ def solve_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
 def solve_cumulative_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """M_c: Model 2, (C1)-(C5), as a mixed-integer program on prefix counts."""
-    return sizes_of(_integer_program(noisy, run, is_cumulative=True), Query.PREFIX)
+    return sizes_of(_integer_program(noisy, run, is_cumulative=True), SizeQuery.PREFIX)
 
 
 def check_size(n_cells: int, total: int) -> None:

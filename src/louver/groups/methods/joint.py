@@ -11,7 +11,7 @@ import numpy as np
 
 from louver._arrays import Floats, Ints
 from louver.groups.methods.cumulative import tolerance
-from louver.groups.problem import NoisyAnswers, Query, sizes_of
+from louver.groups.problem import NoisyAnswers, SizeQuery, sizes_of
 from louver.optim.monotone import fit_monotone
 from louver.optim.row_rounding import round_tree
 from louver.run import Run
@@ -39,20 +39,20 @@ def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """
     if noisy.total is None:
         rows = round_tree(_fitted(noisy, noisy.rows, tolerance(noisy), run), noisy.tree, None, run)
-        return sizes_of(rows, Query.SUFFIX)
+        return sizes_of(rows, SizeQuery.SUFFIX)
     # Turned around, prefix counts never increase, and begin with the number of groups.
     fitted = _fitted(noisy, noisy.rows[:, ::-1], tolerance(noisy), run)
-    return sizes_of(round_tree(fitted, noisy.tree, noisy.total, run)[:, ::-1], Query.PREFIX)
+    return sizes_of(round_tree(fitted, noisy.tree, noisy.total, run)[:, ::-1], SizeQuery.PREFIX)
 
 
 def solve_joint_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     """The same, near the optimum and with every value rounded independently, so sums may be violated: for simulations."""
     near = SIMULATION_PARTS * tolerance(noisy)
     if noisy.total is None:
-        counts = sizes_of(np.rint(_fitted(noisy, noisy.rows, near, run)), Query.SUFFIX)
+        counts = sizes_of(np.rint(_fitted(noisy, noisy.rows, near, run)), SizeQuery.SUFFIX)
     else:
         fitted = np.rint(_fitted(noisy, noisy.rows[:, ::-1], near, run))
-        counts = sizes_of(fitted[:, ::-1], Query.PREFIX)
+        counts = sizes_of(fitted[:, ::-1], SizeQuery.PREFIX)
     return np.maximum(counts, 0).astype(np.int64)
 
 

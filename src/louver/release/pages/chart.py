@@ -14,9 +14,9 @@ __all__ = [
     "BLUE",
     "COLOURS",
     "GREY",
-    "Area",
     "Bars",
-    "Line",
+    "ChartArea",
+    "ChartLine",
     "Mark",
     "Panel",
     "Ranges",
@@ -57,7 +57,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
+class ChartArea:
     """The area between two stepped lines; there is one more of `edges` than steps."""
 
     edges: Points
@@ -68,7 +68,7 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """Points and the lines between them."""
 
     places: Points
@@ -76,7 +76,7 @@ class Line:
     colour: str = BLUE
 
 
-Mark = Bars | Ranges | Area | Line
+Mark = Bars | Ranges | ChartArea | ChartLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,15 +177,17 @@ def _tick(x: float, bottom: float, text: str, is_tilted: bool) -> str:
 
 
 def _values(mark: Mark) -> Points:
-    return mark.values if isinstance(mark, Line) else mark.upper
+    return mark.values if isinstance(mark, ChartLine) else mark.upper
 
 
 def _ends(marks: Sequence[Mark]) -> tuple[float, float]:
     """The smallest and largest positions, with room for the marks there."""
     places = [
-        float(place) for mark in marks for place in (mark.edges if isinstance(mark, Area) else mark.places)
+        float(place)
+        for mark in marks
+        for place in (mark.edges if isinstance(mark, ChartArea) else mark.places)
     ]
-    room = 0.0 if marks and all(isinstance(mark, Area) for mark in marks) else 0.6
+    room = 0.0 if marks and all(isinstance(mark, ChartArea) for mark in marks) else 0.6
     lowest, highest = min(places, default=0.0) - room, max(places, default=1.0) + room
     return lowest, highest if highest > lowest else lowest + 1
 
@@ -205,7 +207,7 @@ def _mark(mark: Mark, at_x: Callable[[float], float], at_y: Callable[[float], fl
             for x, low, high in zip(mark.places, mark.lower, mark.upper, strict=True)
         )
         return f'<path d="{path}" stroke="{INK}" fill="none"/>'
-    if isinstance(mark, Area):
+    if isinstance(mark, ChartArea):
         steps = list(zip(mark.edges[:-1], mark.edges[1:], mark.lower, mark.upper, strict=True))
         there = "".join(f"L{at_x(a):.1f} {at_y(high):.1f}H{at_x(b):.1f}" for a, b, _, high in steps)
         back = "".join(f"L{at_x(b):.1f} {at_y(low):.1f}H{at_x(a):.1f}" for a, b, low, _ in reversed(steps))

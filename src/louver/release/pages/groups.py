@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from louver.privacy.budget import epsilon_at
 from louver.release.manifest import Manifest
-from louver.release.pages.chart import Area, Bars, Mark, Panel, Ranges, across, drawing
+from louver.release.pages.chart import Bars, ChartArea, Mark, Panel, Ranges, across, drawing
 from louver.release.pages.frame import answers, facts, figure, page, table, tiles, verdict_line
 from louver.release.pages.promised import given_known, groups_verdict, status_of
 from louver.release.pages.published import Published
@@ -251,14 +251,14 @@ def _drawn(region: _Region, level: Mapping[str, Any], query: str) -> str:
     terms = np.arange(len(groups), 0, -1) if query == "sizes" else np.ones(len(groups))
     spread = WITHIN_90 * level["weighed"] * np.sqrt(terms)
     edges = [*(size - 0.5 for size in sizes[:shown]), sizes[shown - 1] + 0.5]
-    band = Area(
+    band = ChartArea(
         edges,
         np.maximum(at_least - spread, 0)[:shown].tolist(),
         (at_least + spread)[:shown].tolist(),
         opacity=0.2,
     )
     centre = at_least[:shown].tolist()
-    line = Area(edges, [value * 0.985 for value in centre], [value * 1.015 for value in centre])
+    line = ChartArea(edges, [value * 0.985 for value in centre], [value * 1.015 for value in centre])
     return drawing(
         [
             _bars(region, shown, "Groups by size", "size", "groups"),
@@ -298,8 +298,8 @@ def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "")
     edges = [*(size - 0.5 for size in sizes), sizes[-1] + 0.5]
     if len(sizes) > MOST_BARS:  # one outline instead of a thousand bars
         marks: tuple[Mark, ...] = (
-            Area(edges, [0.0] * len(sizes), groups),
-            Area(edges, low, high, "#22313f", 0.25),
+            ChartArea(edges, [0.0] * len(sizes), groups),
+            ChartArea(edges, low, high, "#22313f", 0.25),
         )
     else:
         marks = (Bars(sizes, groups), Ranges(sizes, low, high))

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from louver.release.manifest import Manifest
-from louver.release.pages.chart import COLOURS, Area, Bars, Line, Panel, drawing
+from louver.release.pages.chart import COLOURS, Bars, ChartArea, ChartLine, Panel, drawing
 from louver.release.pages.frame import answers, facts, figure, page, table, tiles, verdict_line
 from louver.release.pages.promised import loss_of, status_of, topdown_verdict
 from louver.release.pages.published import Published
@@ -318,7 +318,7 @@ def _sizes(levels: Levels) -> str:
             edges, heights = [place * n / (len(sizes) - 1) for place in range(len(sizes))], sizes[1:]
         else:
             edges, heights = [float(place) for place in range(n + 1)], sizes
-        marks = [Area(edges, [0.0] * len(heights), heights)]
+        marks = [ChartArea(edges, [0.0] * len(heights), heights)]
         panels.append(
             Panel(
                 title=level["name"],
@@ -378,7 +378,7 @@ def _lines(
     found = [value for by_level in values.values() for value in by_level.values() if value > 0]
     is_wide = bool(found) and max(found) > LARGE_RATIO * min(found)
     marks = [
-        Line(list(by_level), list(by_level.values()), _colour(number))
+        ChartLine(list(by_level), list(by_level.values()), _colour(number))
         for number, by_level in enumerate(values.values())
         if by_level
     ]

@@ -15,14 +15,19 @@ from louver.release.promises.columns import Columns, CsvCopy, check_columns, che
 from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.extension import (
     EditRules,
-    Extension,
     Households,
+    PromisedExtension,
     check_edit_rules,
     check_extension,
     check_households,
 )
 from louver.release.promises.freeform import Freeform, check_freeform
-from louver.release.promises.group_table import GroupCounts, GroupTable, check_group_counts, check_group_table
+from louver.release.promises.group_table import (
+    GroupCounts,
+    PublishedGroups,
+    check_group_counts,
+    check_group_table,
+)
 from louver.release.promises.k_anonymity import (
     KAnonymity,
     KMap,
@@ -35,7 +40,7 @@ from louver.release.promises.losses import Losses, check_losses
 from louver.release.promises.mapping import MappingPromise, check_mapping
 from louver.release.promises.one_recoding import OneRecoding, check_one_recoding
 from louver.release.promises.protected import ProtectedTablesPromise, check_protected
-from louver.release.promises.records import Records, check_records
+from louver.release.promises.records import ReleasedRecords, check_records
 from louver.release.promises.rounded import (
     CellKeyTablesPromise,
     RoundedTablesPromise,
@@ -48,7 +53,7 @@ from louver.release.promises.topdown import TopDown, check_topdown
 __all__ = ["PROMISES", "REQUIRED", "Context", "Outcome", "Promise", "Required"]
 
 PROMISES: Mapping[str, Registered] = {
-    "records": Registered(Records, check_records),
+    "records": Registered(ReleasedRecords, check_records),
     "mapping": Registered(MappingPromise, check_mapping),
     "losses": Registered(Losses, check_losses),
     "columns": Registered(Columns, check_columns),
@@ -60,10 +65,10 @@ PROMISES: Mapping[str, Registered] = {
     "freeform": Registered(Freeform, check_freeform),
     "l-diversity": Registered(LDiversity, check_l_diversity),
     "t-closeness": Registered(TCloseness, check_t_closeness),
-    "group-table": Registered(GroupTable, check_group_table),
+    "group-table": Registered(PublishedGroups, check_group_table),
     "group-counts": Registered(GroupCounts, check_group_counts, only=frozenset({"M_H^r", "M_c^r"})),
     "topdown": Registered(TopDown, check_topdown),
-    "extension": Registered(Extension, check_extension),
+    "extension": Registered(PromisedExtension, check_extension),
     "edit-rules": Registered(EditRules, check_edit_rules),
     "households": Registered(Households, check_households),
     "tables": Registered(PublishedTables, check_tables),

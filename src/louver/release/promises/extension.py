@@ -17,7 +17,14 @@ from louver.release.promises.base import Context, Outcome, Promise, places_in
 from louver.release.promises.topdown import Rows, leaf_codes
 from louver.release.strict_json import read_json
 
-__all__ = ["EditRules", "Extension", "Households", "check_edit_rules", "check_extension", "check_households"]
+__all__ = [
+    "EditRules",
+    "Households",
+    "PromisedExtension",
+    "check_edit_rules",
+    "check_extension",
+    "check_households",
+]
 
 Labels = tuple[str, ...]
 MICRODATA = "data/microdata.parquet"
@@ -32,7 +39,7 @@ class View(BaseModel):
     labels: Annotated[dict[str, str], Field(min_length=1)]
 
 
-class Extension(Promise):
+class PromisedExtension(Promise):
     """Every row, reduced to the first release's attributes, equals the corresponding row of the first release.
 
     Attributes
@@ -54,7 +61,7 @@ class Extension(Promise):
     attributes: Annotated[dict[str, View], Field(min_length=1)]
 
 
-class Rule(BaseModel):
+class PromisedRule(BaseModel):
     """People in `cells` are at most `at_most` times those in `of`, in all leaves but `broken`."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -71,10 +78,10 @@ class EditRules(Promise):
     promise: Literal["edit-rules"]
     file: Literal["data/microdata.parquet"]
     regions: Annotated[Labels, Field(min_length=1)]
-    rules: Annotated[dict[str, Rule], Field(min_length=1)]
+    rules: Annotated[dict[str, PromisedRule], Field(min_length=1)]
 
 
-class Gap(BaseModel):
+class PromisedGap(BaseModel):
     """People in `cells` are at least `younger` years younger than the head, or `older` older, in all leaves of one household but `broken`."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -85,7 +92,7 @@ class Gap(BaseModel):
     broken: Annotated[int, Field(ge=0)]
 
     @model_validator(mode="after")
-    def _one_way(self) -> Gap:
+    def _one_way(self) -> PromisedGap:
         if (self.younger is None) == (self.older is None):
             raise ValueError("either younger or older")
         return self
@@ -107,10 +114,10 @@ class Households(Promise):
     years: str
     head: Annotated[dict[str, Labels], Field(min_length=1)]
     members: Annotated[dict[str, Labels], Field(min_length=1)]
-    gaps: Annotated[dict[str, Gap], Field(min_length=1)]
+    gaps: Annotated[dict[str, PromisedGap], Field(min_length=1)]
 
 
-def check_extension(context: Context, promise: Extension) -> Outcome:
+def check_extension(context: Context, promise: PromisedExtension) -> Outcome:
     """Compare the people with those of the first release, which must match its manifest."""
     folder = context.folder
     attributes = _first_attributes(folder, promise)
@@ -131,7 +138,7 @@ def check_extension(context: Context, promise: Extension) -> Outcome:
     )
 
 
-def _first_attributes(folder: Folder, promise: Extension) -> Mapping[str, Sequence[str]] | str:
+def _first_attributes(folder: Folder, promise: PromisedExtension) -> Mapping[str, Sequence[str]] | str:
     """Attributes of the first release, or what is wrong with its manifest."""
     content = read_json(folder.file(promise.first_manifest))
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
@@ -151,7 +158,7 @@ def _first_attributes(folder: Folder, promise: Extension) -> Mapping[str, Sequen
 
 
 def _is_same(
-    batch: pa.Table, before: pa.Table, promise: Extension, attributes: Mapping[str, Sequence[str]]
+    batch: pa.Table, before: pa.Table, promise: PromisedExtension, attributes: Mapping[str, Sequence[str]]
 ) -> bool:
     """Whether rows agree in the first release's attributes."""
     for name in promise.regions:

@@ -12,7 +12,7 @@ from pydantic import Field
 from louver.release.folder import Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Promise
 
-__all__ = ["GroupCounts", "GroupTable", "check_group_counts", "check_group_table"]
+__all__ = ["GroupCounts", "PublishedGroups", "check_group_counts", "check_group_table"]
 
 Levels = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -34,7 +34,7 @@ class GroupCounts(Promise):
     levels: Levels
 
 
-class GroupTable(Promise):
+class PublishedGroups(Promise):
     """As `GroupCounts`; regions add up to those above, and every level to the total, which is stated where it is public."""
 
     promise: Literal["group-table"]
@@ -57,7 +57,7 @@ def check_group_counts(context: Context, promise: GroupCounts) -> Outcome:
     return Outcome(True, told)
 
 
-def check_group_table(context: Context, promise: GroupTable) -> Outcome:
+def check_group_table(context: Context, promise: PublishedGroups) -> Outcome:
     """Add up every level."""
     levels, problem = _levels(context, promise)
     if problem is not None:
@@ -84,7 +84,7 @@ def check_group_table(context: Context, promise: GroupTable) -> Outcome:
     return Outcome(True, f"{len(names)} levels add up to {totals.pop()} groups")
 
 
-def _levels(context: Context, promise: GroupCounts | GroupTable) -> tuple[list[pa.Table], str | None]:
+def _levels(context: Context, promise: GroupCounts | PublishedGroups) -> tuple[list[pa.Table], str | None]:
     """The rows of each level, with regions named by position, and what is wrong with each level on its own."""
     names = list(promise.levels)
     table = context.folder.table(promise.file)

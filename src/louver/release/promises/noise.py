@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 
 from louver.release.folder import Folder, Malformed
 
-__all__ = ["Measured", "read_noise"]
+__all__ = ["MeasuredNoise", "read_noise"]
 
 COLUMNS = ("level", "query", "variance", "node")
 NOT_ONCE = "a query was not measured once in every region of its level"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredNoise:
     """Variance of the noise of one query at one level, the level's regions, and the numbers measured in each of them."""
 
     variance: float
@@ -32,7 +32,7 @@ class Measured:
 
 def read_noise(
     folder: Folder, file: str, *, is_published: bool = False
-) -> Mapping[tuple[str, str], Measured]:
+) -> Mapping[tuple[str, str], MeasuredNoise]:
     """The noise of every level and query, in the order of the file.
 
     Parameters
@@ -41,7 +41,7 @@ def read_noise(
         Whether another publisher released the measurements: regions may then differ in noise or lack an answer, and the variance
         is the one that most regions have, the smallest of several.
     """
-    levels: dict[str, _Level] = {}
+    levels: dict[str, _NoiseLevel] = {}
     variances: dict[tuple[str, str], Counter[float]] = {}
     for rows, n_values in folder.row_groups(file, COLUMNS):
         n_answers = rows.num_rows - (rows["variance"].null_count if is_published else 0)
@@ -54,7 +54,7 @@ def read_noise(
                 _one(rows["variance"])
             if n_values % max(1, n_answers) or not all(isinstance(variance, float) for variance in found):
                 raise Malformed("the measured regions do not all have as many numbers")
-            own = levels.setdefault(level, _Level(query))
+            own = levels.setdefault(level, _NoiseLevel(query))
             nodes = rows["node"].combine_chunks()
             if not n_answers:
                 own.take(query, None, nodes)
@@ -63,7 +63,7 @@ def read_noise(
             own.take(query, (usual, n_values // n_answers), nodes)
             variances.setdefault((level, query), Counter()).update(found)
     return {
-        (name, query): Measured(_usual(variances[name, query]), level.n_regions(), width)
+        (name, query): MeasuredNoise(_usual(variances[name, query]), level.n_regions(), width)
         for name, level in levels.items()
         for query, (_, width) in level.noise.items()
     }
@@ -74,7 +74,7 @@ def _usual(variances: Counter[float]) -> float:
     return min(variances, key=lambda variance: (-variances[variance], variance))
 
 
-class _Level:
+class _NoiseLevel:
     """The regions of a level, as its first query lists them; the other queries must list the same."""
 
     def __init__(self, first: str) -> None:

@@ -20,7 +20,7 @@ from louver._arrays import Bools, Floats, Ints
 if TYPE_CHECKING:  # SciPy takes a third of a second to load, and most verbs check no tables
     from scipy.optimize import LinearConstraint
 
-__all__ = ["Shown", "small_count_given_away"]
+__all__ = ["ShownCells", "small_count_given_away"]
 
 MOST_CELLS = 1 << 12
 """Cells of a cross that are solved for; larger ones are left to the audit."""
@@ -32,7 +32,7 @@ NEAR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownCells:
     """A table of counts as it is published.
 
     Attributes
@@ -69,9 +69,9 @@ class _Cross:
 
     about: object
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    tables: list[Shown] = field(default_factory=list)
+    tables: list[ShownCells] = field(default_factory=list)
 
-    def takes(self, table: Shown) -> bool:
+    def takes(self, table: ShownCells) -> bool:
         """Add a table, if it belongs here and the cross stays small enough."""
         own = table.labels()
         merged = {**self.labels, **own}
@@ -85,7 +85,7 @@ class _Cross:
         return True
 
 
-def small_count_given_away(tables: Sequence[Shown], small: int) -> str | None:
+def small_count_given_away(tables: Sequence[ShownCells], small: int) -> str | None:
     """Describe a count above 0 and below `small` that the tables show or disclose; None if none is found."""
     for table in tables:
         if table.base is None and any(
@@ -98,7 +98,7 @@ def small_count_given_away(tables: Sequence[Shown], small: int) -> str | None:
     return None
 
 
-def _crosses(tables: Sequence[Shown]) -> list[_Cross]:
+def _crosses(tables: Sequence[ShownCells]) -> list[_Cross]:
     """Tables combined where they describe the same records."""
     crosses: list[_Cross] = []
     for table in tables:

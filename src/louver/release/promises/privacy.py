@@ -28,7 +28,7 @@ from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import Context, Outcome, promise_of
 from louver.release.promises.gaussians import Changed, log_delta
 from louver.release.promises.measurements import MEASUREMENTS, publisher_of
-from louver.release.promises.noise import Measured, read_noise
+from louver.release.promises.noise import MeasuredNoise, read_noise
 from louver.release.promises.topdown import TopDown
 from louver.release.strict_json import read_json
 
@@ -72,11 +72,11 @@ Ways = Sequence[Sequence[Sequence[tuple[int, int]]]]
 """For every way to change, for every query, (by how much, how many counts)."""
 
 
-class _Part(BaseModel):
+class _PrivacyPart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class LevelLoss(_Part):
+class LevelLoss(_PrivacyPart):
     """Privacy loss of a level of group sizes, and the sensitivities for which its noise was chosen."""
 
     name: str
@@ -85,7 +85,7 @@ class LevelLoss(_Part):
     squared_sensitivity: int | None = None
 
 
-class QueryLoss(_Part):
+class QueryLoss(_PrivacyPart):
     """Privacy loss of a query at a level."""
 
     level: str
@@ -93,7 +93,7 @@ class QueryLoss(_Part):
     loss: Amount
 
 
-class FirstLoss(_Part):
+class FirstLoss(_PrivacyPart):
     """Privacy loss of the release that is extended."""
 
     measure: str
@@ -101,7 +101,7 @@ class FirstLoss(_Part):
     neighbours: str
 
 
-class Claim(_Part):
+class Claim(_PrivacyPart):
     """The privacy block of a manifest."""
 
     measure: Literal["epsilon", "rho"]
@@ -246,7 +246,7 @@ def _log(value: Fraction) -> float:
 # TopDown
 
 
-def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, Measured]) -> Iterator[str]:
+def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, MeasuredNoise]) -> Iterator[str]:
     """The queries of every level, invariants, and the release that is extended."""
     manifest = context.manifest
     promise = _topdown_promise(manifest)
@@ -319,7 +319,7 @@ def _amount(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _width_problems(promise: TopDown, noise: Mapping[Key, Measured]) -> Iterator[str]:
+def _width_problems(promise: TopDown, noise: Mapping[Key, MeasuredNoise]) -> Iterator[str]:
     """Every query counts a person once: it has as many numbers as its table has cells."""
     n_cells = prod(map(len, promise.attributes.values()))
     widths = {name: prod(map(len, table.attributes.values())) for name, table in promise.tables.items()}
@@ -396,7 +396,7 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
 # Group sizes
 
 
-def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measured]) -> Iterator[str]:
+def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, MeasuredNoise]) -> Iterator[str]:
     """The levels of group sizes, and what a public total gives away."""
     manifest = context.manifest
     queries = {query for _, query in noise}
@@ -432,7 +432,7 @@ def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measure
 
 
 def groups_sensitivity(
-    query: str, neighbours: str, measured: Measured, parameters: Mapping[str, Any], is_public: bool
+    query: str, neighbours: str, measured: MeasuredNoise, parameters: Mapping[str, Any], is_public: bool
 ) -> tuple[int, int] | None:
     """L1 and squared L2 sensitivity over all regions of a level (docs/proofs/groups.md); None where there is none."""
     stated = parameters.get("max_quantity", 1)

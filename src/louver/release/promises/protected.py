@@ -22,9 +22,9 @@ from louver.release.promises.copies import copy_problem
 
 __all__ = [
     "Knowledge",
-    "ProtectedTable",
     "ProtectedTablesPromise",
     "PublishedCodes",
+    "PublishedProtectedTable",
     "check_protected",
     "learn",
 ]
@@ -52,7 +52,7 @@ class PublishedCodes(BaseModel):
     trees: Annotated[tuple[dict[str, tuple[str, ...]], ...], Field(min_length=1)]
 
 
-class ProtectedTable(BaseModel):
+class PublishedProtectedTable(BaseModel):
     """A table by some attributes: their codes, the number (missing where hidden) and its two status codes."""
 
     model_config = STRICT
@@ -72,7 +72,7 @@ class ProtectedTablesPromise(Promise):
     """Every table of the release."""
 
     promise: Literal["protected-tables"]
-    tables: Annotated[tuple[ProtectedTable, ...], Field(min_length=1)]
+    tables: Annotated[tuple[PublishedProtectedTable, ...], Field(min_length=1)]
     codes: dict[str, PublishedCodes]
 
 
@@ -84,8 +84,8 @@ class Knowledge:
     """All numbers by what they mean: shown ones in units, hidden ones, and totals that no table lists."""
 
     shown: dict[Meaning, int] = field(default_factory=dict)
-    hidden: dict[Meaning, ProtectedTable] = field(default_factory=dict)
-    unlisted: dict[Meaning, ProtectedTable] = field(default_factory=dict)
+    hidden: dict[Meaning, PublishedProtectedTable] = field(default_factory=dict)
+    unlisted: dict[Meaning, PublishedProtectedTable] = field(default_factory=dict)
     sums: dict[tuple[Meaning, frozenset[Meaning]], str] = field(default_factory=dict)
 
 
@@ -116,7 +116,7 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
     return Outcome(given_away is None, given_away or f"{told}, none of which follows from the others")
 
 
-def _cells(context: Context, table: ProtectedTable) -> dict[tuple[str, ...], int | None]:
+def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, ...], int | None]:
     """Numbers in units by their codes; None where hidden."""
     read = context.folder.table(table.file, most_rows=MOST_LINES)
     if read.column_names != [*table.by, table.value, *STATUS_COLUMNS]:
@@ -180,7 +180,7 @@ def _downwards(tree: Mapping[str, tuple[str, ...]], total: str) -> Iterator[str]
 
 def learn(
     knowledge: Knowledge,
-    table: ProtectedTable,
+    table: PublishedProtectedTable,
     codes: Mapping[str, PublishedCodes],
     cells: Mapping[tuple[str, ...], int | None],
 ) -> str | None:

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from louver.release.promises.base import Context, Outcome, Promise
 
-__all__ = ["Records", "check_records"]
+__all__ = ["ReleasedRecords", "check_records"]
 
 
-class Records(Promise):
+class ReleasedRecords(Promise):
     """The file has as many records as stated."""
 
     promise: Literal["records"]
@@ -19,7 +19,7 @@ class Records(Promise):
     records: Annotated[int, Field(ge=0)]
 
 
-def check_records(context: Context, promise: Records) -> Outcome:
+def check_records(context: Context, promise: ReleasedRecords) -> Outcome:
     """Count them in the file's metadata."""
     found = context.folder.rows(promise.file)
     return Outcome(found == promise.records, f"{found} records")

@@ -14,14 +14,14 @@ from pydantic import Field
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
 from louver.release.promises.copies import copy_problem
-from louver.release.promises.protected import Knowledge, ProtectedTable, PublishedCodes, learn
+from louver.release.promises.protected import Knowledge, PublishedCodes, PublishedProtectedTable, learn
 
 __all__ = ["CellKeyTablesPromise", "RoundedTablesPromise", "check_cell_keys", "check_rounded"]
 
 MOST_LINES = 2_000_000
 
 
-class RoundedTable(ProtectedTable):
+class RoundedTable(PublishedProtectedTable):
     """A table by some attributes: their codes and the number, a multiple of the base."""
 
     base: Annotated[int, Field(ge=2)]
@@ -40,7 +40,7 @@ class CellKeyTablesPromise(Promise):
     """Every table of the release: counts with noise that belongs to the set of counted records; what is not listed is 0 or was changed to 0."""
 
     promise: Literal["cell-key-tables"]
-    tables: Annotated[tuple[ProtectedTable, ...], Field(min_length=1)]
+    tables: Annotated[tuple[PublishedProtectedTable, ...], Field(min_length=1)]
     codes: dict[str, PublishedCodes]
     variance: Annotated[float, Field(gt=0)]
     maximum: Annotated[int, Field(ge=1)]
@@ -83,7 +83,7 @@ def check_rounded(context: Context, promise: RoundedTablesPromise) -> Outcome:
     return Outcome(True, f"{n_lines} multiples of their base, which add up")
 
 
-def _cells(context: Context, table: ProtectedTable, base: int) -> dict[tuple[str, ...], int | None]:
+def _cells(context: Context, table: PublishedProtectedTable, base: int) -> dict[tuple[str, ...], int | None]:
     """Numbers by their codes."""
     read = context.folder.table(table.file, most_rows=MOST_LINES)
     if read.column_names != [*table.by, table.value]:

@@ -80,7 +80,7 @@ MEASURED = "measurements/topdown.parquet"
 
 
 @dataclass(slots=True)
-class Known:
+class TracedStrings:
     """Strings of the published files and promises; `untraced` collects strings of the manifest that are not among them."""
 
     names: frozenset[str]
@@ -103,24 +103,24 @@ class Known:
         return text
 
 
-class _Unpublished(Known):
+class _Unpublished(TracedStrings):
     """Used before there are files to trace strings to: any string may become a name in them."""
 
     def is_name(self, text: str) -> bool:
         return True
 
 
-def _name(text: str, info: ValidationInfo[Known]) -> str:
+def _name(text: str, info: ValidationInfo[TracedStrings]) -> str:
     if not info.context.is_name(text):
         raise ValueError("no name of the published files")
     return text
 
 
-def _label(text: str, info: ValidationInfo[Known]) -> str:
+def _label(text: str, info: ValidationInfo[TracedStrings]) -> str:
     return text if text in info.context.labels else info.context.take(text, "labels", str(info.field_name))
 
 
-def _untraced(text: str, info: ValidationInfo[Known]) -> str:
+def _untraced(text: str, info: ValidationInfo[TracedStrings]) -> str:
     return text if text in info.context.names else info.context.take(text, "names", str(info.field_name))
 
 
@@ -191,25 +191,25 @@ TOPDOWN_METHODS = (
 )
 
 
-class _Part(BaseModel):
+class _StatedPart(BaseModel):
     """Known keys and types; a key that early versions did not write may be missing."""
 
     # Each model is built on first use: a release needs only those of its own verb.
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-class Bins(_Part):
+class Bins(_StatedPart):
     bins: Annotated[list[Number], Field(max_length=MOST_EDGES), AfterValidator(_ascending)]
 
 
-class Level(_Part):
+class StatedLevel(_StatedPart):
     level: Count
 
 
-Recode = Bins | Level | Merge
+Recode = Bins | StatedLevel | Merge
 
 
-class AnonymizeParameters(_Part):
+class AnonymizeParameters(_StatedPart):
     quasi: Names
     k: int
     identifying: Owns = []
@@ -255,20 +255,20 @@ class AnonymizeParameters(_Part):
     recode: dict[Name, Recode] = {}
 
 
-class Subproblems(_Part):
+class Subproblems(_StatedPart):
     number: Count
     largest: Count
     mean: Number
 
 
-class ReachedLimit(_Part):
+class ReachedLimit(_StatedPart):
     name: Name
     l: Number | None  # noqa: E741 - the field's own name
     t: Number | None
     distance: Literal["equal", "ordered", "hierarchical"]
 
 
-class RiskFigures(_Part):
+class RiskFigures(_StatedPart):
     prosecutor_highest: Number
     prosecutor_average: Number
     marketer: Number
@@ -279,12 +279,12 @@ class RiskFigures(_Part):
     counted: Literal["records", "units"] = "records"
 
 
-class UtilityFigures(_Part):
+class UtilityFigures(_StatedPart):
     discernibility: Count
     average_class_size: Number
 
 
-class AnonymizeResults(_Part):
+class AnonymizeResults(_StatedPart):
     method: Annotated[str, Field(pattern=METHOD_USED)]
     guarantee: Literal["k-anonymity", "k-map", "k-units", "freeform"]
     k: int
@@ -303,7 +303,7 @@ class AnonymizeResults(_Part):
     utility: UtilityFigures
 
 
-class AuditTable(_Part):
+class AuditTable(_StatedPart):
     name: Own
     file: Name
     by: Names
@@ -316,23 +316,23 @@ class AuditTable(_Part):
     people: Count | None = None
 
 
-class AuditParameters(_Part):
+class AuditParameters(_StatedPart):
     small: Count
     within: Number | None
     counted: Literal["people, not households", "units, not people"] | None = None
     tables: list[AuditTable]
 
 
-class ProtectTable(_Part):
+class ProtectTable(_StatedPart):
     name: Own
     by: list[Name]
 
 
-class ProtectParameters(_Part):
+class ProtectParameters(_StatedPart):
     tables: list[ProtectTable]
 
 
-class GroupsParameters(_Part):
+class GroupsParameters(_StatedPart):
     unit: Own | None = None
     size: Own | None = None
     groups: Own | None = None
@@ -356,7 +356,7 @@ class GroupsParameters(_Part):
     as_published: bool = False
 
 
-class GroupsLevel(_Part):
+class GroupsLevel(_StatedPart):
     name: Name
     regions: Count
     share: Number
@@ -372,7 +372,7 @@ class GroupsLevel(_Part):
     suffix_emd: Number | None = None
 
 
-class GroupsResults(_Part):
+class GroupsResults(_StatedPart):
     mechanism: Mechanism
     epsilon: Number | None = None
     rho: Number | None = None
@@ -385,7 +385,7 @@ class GroupsResults(_Part):
     sizes: Annotated[list[Count], Field(max_length=2)] = []
 
 
-class Geography(_Part):
+class Geography(_StatedPart):
     levels: Names
     leaves: Own
     column: Own | None = None
@@ -393,24 +393,24 @@ class Geography(_Part):
     columns: Owns | None = None
 
 
-class Shares(_Part):
+class StatedShares(_StatedPart):
     levels: dict[Name, Amount]
     queries: dict[Name, Amount]
     at: dict[Name, dict[Name, Amount]] = {}
 
 
-class QueryAsked(_Part):
+class QueryAsked(_StatedPart):
     attributes: Names
     merge: dict[Name, Merge] = {}
 
 
-class InvariantAsked(_Part):
+class InvariantAsked(_StatedPart):
     name: Name
     level: Name
     cells: Labels
 
 
-class BoundAsked(_Part):
+class BoundAsked(_StatedPart):
     name: Name
     file: Own
     cells: Labels
@@ -419,45 +419,45 @@ class BoundAsked(_Part):
     facilities: Label | None = None
 
 
-class CovariateAsked(_Part):
+class CovariateAsked(_StatedPart):
     column: Own
     file: Own | None = None
     cells: Labels = {}
 
 
-class CovariateUsed(_Part):
+class CovariateUsed(_StatedPart):
     column: Own
     file: Own
     sha256: Sha256
 
 
-class Refined(_Part):
+class Refined(_StatedPart):
     attribute: Name
     merge: Merge
 
 
-class RuleAsked(_Part):
+class RuleAsked(_StatedPart):
     name: Name
     cells: Labels
     at_most: Count
     of: Labels
 
 
-class GapAsked(_Part):
+class GapAsked(_StatedPart):
     name: Name
     cells: Labels
     younger: Count | None = None
     older: Count | None = None
 
 
-class HouseholdAsked(_Part):
+class HouseholdAsked(_StatedPart):
     head: Labels
     members: Labels
     years: Name
     gaps: list[GapAsked] = []
 
 
-class PublishedAsked(_Part):
+class PublishedAsked(_StatedPart):
     by: Own
     files: Count
     sha256: Sha256
@@ -465,9 +465,9 @@ class PublishedAsked(_Part):
     variances: dict[Name, dict[Name, Amount]]
 
 
-class TopDownParameters(_Part):
+class TopDownParameters(_StatedPart):
     geography: Geography | None = None
-    shares: Shares | None = None
+    shares: StatedShares | None = None
     queries: dict[Name, QueryAsked] = {}
     invariants: list[InvariantAsked] = []
     bounds: list[BoundAsked] = []
@@ -489,18 +489,18 @@ class TopDownParameters(_Part):
     household: HouseholdAsked | None = None
 
 
-class MeasuredQuery(_Part):
+class StatedQuery(_StatedPart):
     name: Name
     loss: Annotated[str, Field(pattern=r"^[0-9]{1,2000}(/[0-9]{1,2000})?$")]
     variance: Number
 
 
-class TopDownLevel(_Part):
+class TopDownLevel(_StatedPart):
     name: Name
     regions: Count
     share: Number
     largest_residual: Number
-    queries: list[MeasuredQuery]
+    queries: list[StatedQuery]
     sizes: Annotated[list[Count], Field(max_length=21)] = []
     median: Count | None = None
     error: Number | None = None
@@ -508,7 +508,7 @@ class TopDownLevel(_Part):
     mean_absolute_error: dict[Name, Number] | None = None
 
 
-class Rescued(_Part):
+class Rescued(_StatedPart):
     level: Name
     region: Name
     distance: Number
@@ -516,32 +516,32 @@ class Rescued(_Part):
     kept_margin: bool
 
 
-class TypicalError(_Part):
+class TypicalError(_StatedPart):
     level: Name
     query: Name
     error: Number
     simulated: bool
 
 
-class Errors(_Part):
+class Errors(_StatedPart):
     typical: list[TypicalError]
     bias: Annotated[list[Annotated[list[Number], Field(max_length=3)]], Field(max_length=100)]
 
 
-class StatementKnown(_Part):
+class StatementKnown(_StatedPart):
     name: Name
     exact: bool
     level: Name
 
 
-class EditsMade(_Part):
+class EditsMade(_StatedPart):
     broken_before: dict[Name, Count]
     broken_after: dict[Name, Count]
     leaves: Count
     people: Count
 
 
-class TopDownResults(_Part):
+class TopDownResults(_StatedPart):
     epsilon: Number | None = None
     rho: Number | None = None
     neighbours: Neighbours
@@ -560,14 +560,14 @@ class TopDownResults(_Part):
     edits: EditsMade | None = None
 
 
-class Nothing(_Part):
+class Nothing(_StatedPart):
     """No key."""
 
 
 EXACT = ("anonymize", "audit", "protect")
 """Verbs without a budget: they publish true numbers, or noise without any guarantee about individuals."""
 
-SHAPES: Mapping[str, tuple[type[_Part], type[_Part]]] = {
+SHAPES: Mapping[str, tuple[type[_StatedPart], type[_StatedPart]]] = {
     "anonymize": (AnonymizeParameters, AnonymizeResults),
     "audit": (AuditParameters, Nothing),
     "protect": (ProtectParameters, Nothing),
@@ -670,7 +670,7 @@ def _excess(untraced: Mapping[tuple[str, str], str]) -> Iterator[str]:
             )
 
 
-def _problems(manifest: Manifest, known: Known) -> Iterator[str]:
+def _problems(manifest: Manifest, known: TracedStrings) -> Iterator[str]:
     """What is wrong with the blocks that no promise covers."""
     parameters, results = SHAPES[manifest.verb]
     if any(abs(number) >= LARGEST for number in _whole_numbers([manifest.parameters, manifest.results])):
@@ -789,20 +789,20 @@ def _disclosures(manifest: Manifest) -> list[list[str]]:
 # The names and labels of each verb
 
 
-def _anonymize_known(folder: Folder, manifest: Manifest) -> Known:
+def _anonymize_known(folder: Folder, manifest: Manifest) -> TracedStrings:
     names = set(folder.schema(DATA).names)
     names |= {name.removesuffix("_lower") for name in names if name.endswith("_lower")}
     if DICTIONARY in folder.files:
         names |= set(folder.table(DICTIONARY)["name"].to_pylist())
     mapping = folder.table("data/mapping.parquet")
     members = {label for labels in mapping["members"].to_pylist() for label in labels or ()}
-    return Known(frozenset(names), frozenset(members))
+    return TracedStrings(frozenset(names), frozenset(members))
 
 
-def _audit_known(folder: Folder, manifest: Manifest) -> Known:
+def _audit_known(folder: Folder, manifest: Manifest) -> TracedStrings:
     tables = [table for entry in manifest.promises for table in entry.get("tables", ())]
     names = {name for table in tables for name in (*table["by"], table["file"])}
-    return Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+    return TracedStrings(frozenset(names), frozenset(_audit_labels(folder, tables)))
 
 
 def _are_as_promised(manifest: Manifest) -> bool:
@@ -843,12 +843,12 @@ def _audit_labels(folder: Folder, tables: Sequence[Mapping[str, Any]]) -> Iterat
                 yield from (label for label in column.unique().to_pylist() if label is not None)
 
 
-def _protect_known(folder: Folder, manifest: Manifest) -> Known:
+def _protect_known(folder: Folder, manifest: Manifest) -> TracedStrings:
     """Codes of the hierarchies that no table shows are still public; they are counted."""
     promise = promise_of(manifest, PROTECTED_PROMISES[manifest.method])
     tables = promise["tables"]
     names = {name for table in tables for name in (*table["by"], table["name"])}
-    known = Known(frozenset(names), frozenset(_audit_labels(folder, tables)))
+    known = TracedStrings(frozenset(names), frozenset(_audit_labels(folder, tables)))
     for codes in promise["codes"].values():
         listed = {part for tree in codes["trees"] for parts in tree.values() for part in parts}
         listed |= {leaf for leaves in codes["stands_for"].values() for leaf in leaves}
@@ -857,11 +857,11 @@ def _protect_known(folder: Folder, manifest: Manifest) -> Known:
     return known
 
 
-def _groups_known(folder: Folder, manifest: Manifest) -> Known:
-    return Known(frozenset(["total", *folder.schema("data/groups.parquet").names]))
+def _groups_known(folder: Folder, manifest: Manifest) -> TracedStrings:
+    return TracedStrings(frozenset(["total", *folder.schema("data/groups.parquet").names]))
 
 
-def _topdown_known(folder: Folder, manifest: Manifest) -> Known:
+def _topdown_known(folder: Folder, manifest: Manifest) -> TracedStrings:
     names: set[str] = set()
     labels: set[str] = set()
     for entry in manifest.promises:
@@ -886,7 +886,7 @@ def _topdown_known(folder: Folder, manifest: Manifest) -> Known:
     listed = [*manifest.results.get("failsafe_regions", ()), *manifest.results.get("suboptimal_regions", ())]
     if listed or manifest.results.get("failsafe"):
         names |= _regions(folder)
-    return Known(frozenset({*names, "detailed", "total"}), frozenset(labels))
+    return TracedStrings(frozenset({*names, "detailed", "total"}), frozenset(labels))
 
 
 def _regions(folder: Folder) -> set[str]:
@@ -988,7 +988,7 @@ def _done(line: Mapping[str, Any], parameters: Mapping[str, Any]) -> Sequence[st
     return (", ".join(told) or "unchanged",)
 
 
-def _anonymize_problems(folder: Folder, manifest: Manifest, known: Known) -> Iterator[str]:
+def _anonymize_problems(folder: Folder, manifest: Manifest, known: TracedStrings) -> Iterator[str]:
     """Whether counts, losses, classes and the dictionary agree with the files."""
     results, promises = manifest.results, {str(entry.get("promise")): entry for entry in manifest.promises}
     guarantee = promises.get(results["guarantee"])

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
 from louver.release.promises.copies import csv_of, csv_problem
-from louver.release.promises.outsider import Shown, small_count_given_away
+from louver.release.promises.outsider import ShownCells, small_count_given_away
 
 __all__ = ["PublishedTables", "check_tables"]
 
@@ -64,7 +64,7 @@ def check_tables(context: Context, promise: PublishedTables) -> Outcome:
         found.append(f"{table.file}: {outcome.found}")
         if table.n_rows_by is None:
             cells = _cells(context, table)[1]
-            shown.append(Shown(table.by, cells, table.base, table.total, _about(told[len(found) - 1])))
+            shown.append(ShownCells(table.by, cells, table.base, table.total, _about(told[len(found) - 1])))
     given_away = small_count_given_away(shown, _small(context))
     return Outcome(given_away is None, given_away or "; ".join(found))
 

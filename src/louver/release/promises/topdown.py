@@ -47,7 +47,7 @@ class Table(BaseModel):
     attributes: dict[str, dict[str, Labels]]
 
 
-class Errors(BaseModel):
+class ErrorFiles(BaseModel):
     """Files that describe errors, by size class and by region, and the queries they are described for."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -86,11 +86,11 @@ class TopDown(Promise):
     exact: dict[str, str]
     cells: dict[str, Cells]
     tables: dict[str, Table]
-    errors: Errors | None = None
+    errors: ErrorFiles | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class People:
+class PublishedPeople:
     """People counted by leaf and cell, and the regions above every leaf.
 
     Attributes
@@ -181,7 +181,7 @@ def _leaves(folder: Folder, promise: TopDown) -> pa.Array:
     return nodes.filter(pc.equal(nodes["0"], promise.levels[-1]))["1"].cast(pa.string()).combine_chunks()
 
 
-def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People | str:
+def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> PublishedPeople | str:
     """Count the microdata by leaf and cell; returns a sentence if someone is outside the domain."""
     names = [*promise.regions, *promise.attributes]
     if folder.schema(promise.file).names != names:
@@ -207,7 +207,7 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> People |
     leaf, cell = np.divmod(keys, n_cells)
     regions = [_level_codes(leaves, promise, level) for level in range(len(promise.levels))]
     encoded = [codes.dictionary_encode() for codes in regions]
-    return People(
+    return PublishedPeople(
         leaf=leaf,
         cell=cell,
         count=counts,
@@ -244,7 +244,7 @@ def _level_codes(leaves: pa.Array, promise: TopDown, level: int) -> pa.Array:
     return pc.binary_join(pc.list_slice(pc.split_pattern(leaves, "/"), 0, level + 1), "/")
 
 
-def _problems(context: Context, promise: TopDown, people: People) -> Iterator[str]:
+def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> Iterator[str]:
     """The claims that do not hold, if any."""
     folder = context.folder
     yield from _variance_problems(context, promise)
@@ -297,7 +297,7 @@ def _variance_problems(context: Context, promise: TopDown) -> Iterator[str]:
         yield "the measurements are not of the levels that were promised"
 
 
-def _invariant_problems(folder: Folder, promise: TopDown, people: People) -> Iterator[str]:
+def _invariant_problems(folder: Folder, promise: TopDown, people: PublishedPeople) -> Iterator[str]:
     """Invariants that are not there or not kept exactly."""
     place = {name: i for i, name in enumerate(promise.levels)}
     n_wanted = sum(len(people.regions[place[level]]) for level in promise.exact.values())
@@ -316,7 +316,7 @@ def _invariant_problems(folder: Folder, promise: TopDown, people: People) -> Ite
             yield f'invariant "{name}" is not kept in {level} {rows["region"][broken[0].item()].as_py()}'
 
 
-def _bound_problems(folder: Folder, promise: TopDown, people: People) -> Iterator[str]:
+def _bound_problems(folder: Folder, promise: TopDown, people: PublishedPeople) -> Iterator[str]:
     """Bounds that are not respected."""
     last = len(promise.levels) - 1
     folder.check_rows(promise.statements, len(people.regions[last]) * max(1, len(promise.cells)))
@@ -346,7 +346,7 @@ def _whole(column: pa.ChunkedArray) -> Ints:
     return answer
 
 
-def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> bool:
+def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Table) -> bool:
     """Whether a table holds, for every level and region, exactly what the microdata add up to."""
     folder.check_rows(table.file, len(promise.levels) * max(1, len(people.count)))
     told = [] if promise.errors is None else list(ERROR_COLUMNS)
@@ -358,7 +358,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
         raise Malformed("there are more cells than can be told apart")
     merged_cell = merged_cells(people, table, shape)
     levels = [
-        _Wanted.of(people, level, people.region_of[level][people.leaf] * prod(shape) + merged_cell)
+        _WantedCounts.of(people, level, people.region_of[level][people.leaf] * prod(shape) + merged_cell)
         for level in range(len(promise.levels))
     ]
     for batch in folder.batches(table.file, names):
@@ -371,7 +371,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: People, table: Table) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedCounts:
     """What a table must hold for one level, and how much of that was found in it."""
 
     places: Places
@@ -380,7 +380,7 @@ class _Wanted:
     is_met: Bools
 
     @classmethod
-    def of(cls, people: People, level: int, keys: Ints) -> _Wanted:
+    def of(cls, people: PublishedPeople, level: int, keys: Ints) -> _WantedCounts:
         keys, counts = _added([(keys, people.count)])
         return cls(Places(people.regions[level]), keys, counts, np.zeros(len(keys), np.bool_))
 
@@ -401,7 +401,7 @@ class _Wanted:
         return is_new and is_same
 
 
-def merged_cells(people: People, table: Table, shape: Sequence[int]) -> Ints:
+def merged_cells(people: PublishedPeople, table: Table, shape: Sequence[int]) -> Ints:
     """Cell of a table that each combination of the microdata counts in."""
     if not shape:
         return np.zeros(len(people.count), np.int64)

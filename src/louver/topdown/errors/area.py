@@ -27,7 +27,7 @@ from louver._html import Shown
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, plain_files, without_dictionary
 from louver.release.manifest import read_manifest
-from louver.release.promises.topdown import People, TopDown, count_people, leaf_codes, merged_cells
+from louver.release.promises.topdown import PublishedPeople, TopDown, count_people, leaf_codes, merged_cells
 from louver.run import Run
 from louver.topdown.errors.error_model import ErrorModel, Family, Interval, family_of, in_units, union_error
 from louver.topdown.problem import DETAILED, Query, SparseLevel
@@ -404,15 +404,15 @@ def _regions(
     return [[codes[i] for i in span] for span in spans], starts, own, final
 
 
-def _leaf_histograms(people: People, n_leaves: int, n_cells: int) -> SparseLevel:
+def _leaf_histograms(people: PublishedPeople, n_leaves: int, n_cells: int) -> SparseLevel:
     start = np.searchsorted(people.leaf, np.arange(n_leaves + 1)).astype(np.int64)
     return SparseLevel(start=start, cell=people.cell % n_cells, count=people.count)
 
 
-def _every_cell(promise: TopDown) -> People:
+def _every_cell(promise: TopDown) -> PublishedPeople:
     """One person in each cell."""
     n_cells = prod(len(labels) for labels in promise.attributes.values())
-    return People(
+    return PublishedPeople(
         leaf=np.zeros(n_cells, np.int64),
         cell=np.arange(n_cells),
         count=np.ones(n_cells, np.int64),

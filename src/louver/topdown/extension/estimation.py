@@ -23,7 +23,7 @@ import numpy as np
 
 from louver._arrays import Floats, Ints
 from louver.engine.engines import ONE_CORE, Engine, Shared
-from louver.optim.entropy import Inequality, NoisySums, Sums, fit
+from louver.optim.entropy import GroupSums, Inequality, NoisySums, fit
 from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
 from louver.run import Run
 from louver.topdown.estimation.batches import Span
@@ -61,7 +61,7 @@ def estimate_classes(
     for level, name in enumerate(extension.design.spine.names):
         began = time.perf_counter()
         limits = constraints.at(extension, level)
-        source = engine.share(_Level(known, level, first[level], closed[level], limits, current))
+        source = engine.share(_ExtendedLevel(known, level, first[level], closed[level], limits, current))
         current, residual = _estimate_level(extension, source, level, engine, run)
         reports.append(
             LevelReport(
@@ -87,7 +87,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Level:
+class _ExtendedLevel:
     """Data to process the batches of a level: the first release of its regions, the bounds that allow nobody, limits, its parents."""
 
     known: Shared[_Known]
@@ -99,7 +99,7 @@ class _Level:
 
 
 def _estimate_level(
-    extension: Extension, source: Shared[_Level], level: int, engine: Engine, run: Run | None
+    extension: Extension, source: Shared[_ExtendedLevel], level: int, engine: Engine, run: Run | None
 ) -> tuple[SparseLevel, float]:
     """All regions of a level, batch by batch; the most persons by which a real count missed a margin."""
     spine = extension.design.spine
@@ -112,7 +112,7 @@ def _estimate_level(
     return SparseLevel.concatenate([regions for regions, _ in pieces]), max(missed for _, missed in pieces)
 
 
-def _estimate_batch(source: Shared[_Level], span: Span, run: Run) -> tuple[SparseLevel, float]:
+def _estimate_batch(source: Shared[_ExtendedLevel], span: Span, run: Run) -> tuple[SparseLevel, float]:
     """The children of a batch of parents, or the root."""
     own, known = source.value, source.value.known.value
     extension, level = known.extension, own.level
@@ -260,7 +260,10 @@ def _share_out(
     prior, marks = tables.prior(), extension.marks[tables.cell]
     if closed.any():
         prior[(marks[tables.pair_cell] & closed[place]) != 0] *= CLOSED
-    margins = [Sums(tables.pair_cell, tables.cell_count), Sums(tables.pair_child, tables.child_count)]
+    margins = [
+        GroupSums(tables.pair_cell, tables.cell_count),
+        GroupSums(tables.pair_child, tables.child_count),
+    ]
     kept = _kept(extension, level, span, tables.cell, tables.pair_cell, place)
     counts = fit(prior, margins, wanted.noisy, kept, run=run)
     held = np.bincount(tables.pair_cell, weights=counts, minlength=len(tables.cell))
@@ -310,7 +313,7 @@ def _draw_root(
     for sums, one in zip(wanted.noisy, extension.plan.measured[0], strict=True):
         mean, variance = posterior_of_answers(sums.value.astype(np.int64), one.distribution)
         trusted.append(NoisySums(sums.group, mean, variance / ROOT_TRUST))
-    counts = fit(prior, [Sums(place, people[known])], trusted, kept, run=run)
+    counts = fit(prior, [GroupSums(place, people[known])], trusted, kept, run=run)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
     chosen = np.zeros(int(start[-1]), dtype=np.int64)
     run.attend(

@@ -36,7 +36,7 @@ from pydantic_core import PydanticCustomError
 from louver.schema.validate import OWN, Options
 from louver.topdown.options import Labels, SharesOptions, TopDownOptions
 
-__all__ = ["ExtendOptions", "GapOptions", "HouseholdOptions", "RefineOptions", "RuleOptions"]
+__all__ = ["ExtendOptions", "GapOptions", "HouseholdOptions", "HouseholdRuleOptions", "RefineOptions"]
 
 
 class RefineOptions(Options):
@@ -46,7 +46,7 @@ class RefineOptions(Options):
     merge: Annotated[Labels, Field(min_length=1)]
 
 
-class RuleOptions(Options):
+class HouseholdRuleOptions(Options):
     """One of `[[topdown.rules]]`: in every leaf the people in `cells` are at most `at_most` times those in `of`."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -89,7 +89,7 @@ class ExtendOptions(TopDownOptions):
     extends: Annotated[str, Field(min_length=1)]
     digest: str | None = None
     refines: dict[str, RefineOptions] = Field(default_factory=dict)
-    rules: list[RuleOptions] = Field(default_factory=list)
+    rules: list[HouseholdRuleOptions] = Field(default_factory=list)
     household: HouseholdOptions | None = None
 
     @field_validator(

@@ -23,8 +23,8 @@ from louver.schema.attribute import Attribute
 from louver.topdown.knowledge.clash import Clash, find_clash
 from louver.topdown.knowledge.implied import (
     UNBOUNDED,
+    DerivedKind,
     Implied,
-    Kind,
     Violation,
     classify,
     is_laminar,
@@ -52,7 +52,7 @@ class KnowledgeCheck:
     is_consistent : bool
     clash : tuple of Clash
         Statements that contradict each other; leaving out any one resolves it. Empty where consistent.
-    kind : Kind
+    kind : DerivedKind
         Whether the derived consequences are complete, and integral.
     outside : tuple of str
         Statements that keep it from being complete.
@@ -70,7 +70,7 @@ class KnowledgeCheck:
 
     is_consistent: bool
     clash: tuple[Clash, ...]
-    kind: Kind
+    kind: DerivedKind
     outside: tuple[str, ...]
     crossing: tuple[str, ...]
     types: int
@@ -127,7 +127,7 @@ def check_knowledge(
     facts: dict[str, Any] = {"kind": kind, "types": plan.n_types}
     try:
         implied = plan.implied(known)
-        if implied.kind is Kind.ELIMINATED and len(known) == len(zeros):
+        if implied.kind is DerivedKind.ELIMINATED and len(known) == len(zeros):
             facts["kind"] = implied.kind
         facts |= {"outside": _outside(plan, facts["kind"]), "crossing": crossing_words(plan, facts["kind"])}
     except InfeasibleError:
@@ -195,9 +195,9 @@ def read_counts(design: Design, path: Path, by: Attribute | None = None) -> Ints
     return counts.ravel()
 
 
-def _outside(plan: QueryPlan, kind: Kind) -> tuple[str, ...]:
+def _outside(plan: QueryPlan, kind: DerivedKind) -> tuple[str, ...]:
     """Statements of kinds whose consequences are not derived completely."""
-    if kind is not Kind.CROSSING:
+    if kind is not DerivedKind.CROSSING:
         return ()
     everything = (1 << plan.n_types) - 1
     last = plan.design.spine.n_levels - 1
@@ -210,13 +210,13 @@ def _outside(plan: QueryPlan, kind: Kind) -> tuple[str, ...]:
     return tuple(names)
 
 
-def crossing_words(plan: QueryPlan, kind: Kind | None = None) -> tuple[str, ...]:
+def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[str, ...]:
     """Which statements make the consequences of public knowledge intractable, and what follows; empty where they are not."""
     if kind is None:
         sizes = plan.design.spine.sizes
         zeros = {s.name: np.zeros(sizes[s.level], np.int64) for s in plan.invariants}
         kind = classify(plan.n_types, plan.statements(zeros))
-    if kind is not Kind.CROSSING:
+    if kind is not DerivedKind.CROSSING:
         return plan.design.notes
     everything = (1 << plan.n_types) - 1
     last = plan.design.spine.n_levels - 1

@@ -25,7 +25,7 @@ from louver.errors import InfeasibleError
 from louver.optim.highs import solve_linear
 from louver.optim.status import Status
 from louver.topdown.knowledge.elimination import MAX_SUMS
-from louver.topdown.knowledge.implied import UNBOUNDED, Kind, LevelStatements, classify, derive
+from louver.topdown.knowledge.implied import UNBOUNDED, DerivedKind, LevelStatements, classify, derive
 from louver.topdown.measuring.noise_plan import QueryPlan
 
 __all__ = ["Clash", "find_clash"]
@@ -44,7 +44,7 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Part:
+class _BoundedTypes:
     """One statement about one region, as a bound on a set of types."""
 
     statement: str
@@ -68,7 +68,7 @@ def find_clash(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[Clash, 
     clashes = _judge(spine, plan.n_types, parts)
     trials = 0
 
-    def counted(chosen: Sequence[_Part]) -> bool:
+    def counted(chosen: Sequence[_BoundedTypes]) -> bool:
         nonlocal trials
         trials += 1
         return clashes(chosen)
@@ -90,7 +90,7 @@ def _first_contradiction(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tup
     """Level and number of the region where a contradiction shows, with nothing above it."""
     spine = plan.design.spine
     statements = list(plan.statements(invariants))
-    if _is_small(spine) and classify(plan.n_types, statements) is Kind.CROSSING:
+    if _is_small(spine) and classify(plan.n_types, statements) is DerivedKind.CROSSING:
         return _first_without_solution(plan, invariants)
     for level in range(spine.n_levels - 1, 0, -1):
         above = [LevelStatements.nothing(n) for n in spine.sizes[:level]]
@@ -115,22 +115,24 @@ def _is_small(spine: RegionTree) -> bool:
     return sum(spine.sizes[1:]) <= MAX_SUMS
 
 
-def _judge(spine: RegionTree, n_types: int, parts: Sequence[_Part]) -> Callable[[Sequence[_Part]], bool]:
+def _judge(
+    spine: RegionTree, n_types: int, parts: Sequence[_BoundedTypes]
+) -> Callable[[Sequence[_BoundedTypes]], bool]:
     """The test of whether some of these parts clash."""
 
-    def derived(chosen: Sequence[_Part]) -> bool:
+    def derived(chosen: Sequence[_BoundedTypes]) -> bool:
         try:
             derive(spine, n_types, _statements(spine, chosen))
         except InfeasibleError:
             return True
         return False
 
-    if _is_small(spine) and classify(n_types, _statements(spine, parts)) is Kind.CROSSING:
+    if _is_small(spine) and classify(n_types, _statements(spine, parts)) is DerivedKind.CROSSING:
         return lambda chosen: _has_no_solution(spine, n_types, chosen)
     return derived
 
 
-def _has_no_solution(spine: RegionTree, n_types: int, parts: Sequence[_Part]) -> bool:
+def _has_no_solution(spine: RegionTree, n_types: int, parts: Sequence[_BoundedTypes]) -> bool:
     """Whether no whole-number counts of the leaves by type satisfy these parts."""
     if not parts:
         return False
@@ -157,8 +159,10 @@ def _has_no_solution(spine: RegionTree, n_types: int, parts: Sequence[_Part]) ->
 
 
 def _smallest(
-    clashes: Callable[[Sequence[_Part]], bool], parts: Sequence[_Part], found: list[_Part]
-) -> list[_Part]:
+    clashes: Callable[[Sequence[_BoundedTypes]], bool],
+    parts: Sequence[_BoundedTypes],
+    found: list[_BoundedTypes],
+) -> list[_BoundedTypes]:
     """A smallest set of parts that clash, given an irreducible one; among equally small ones, the first in order."""
     everything = frozenset(range(len(parts)))
     resolving: list[frozenset[int]] = []  # sets without which the others do not clash
@@ -199,7 +203,7 @@ def _subtree(spine: RegionTree, level: int, region: int) -> tuple[RegionTree, li
 
 def _parts(
     plan: QueryPlan, invariants: Mapping[str, Ints], level: int, offsets: Sequence[int], spine: RegionTree
-) -> list[_Part]:
+) -> list[_BoundedTypes]:
     """All statements about regions of a subtree that bind, those with the largest numbers first."""
     parts = []
     for statement in plan.design.statements:
@@ -212,7 +216,7 @@ def _parts(
         upper = exact[span] if statement.is_invariant else statement.upper[span]
         for region in np.flatnonzero((lower > 0) | (upper < UNBOUNDED)).tolist():
             parts.append(
-                _Part(
+                _BoundedTypes(
                     statement=statement.name,
                     level=depth,
                     region=region,
@@ -224,7 +228,7 @@ def _parts(
     return sorted(parts, key=lambda part: -part.lower)
 
 
-def _statements(spine: RegionTree, parts: Sequence[_Part]) -> list[LevelStatements]:
+def _statements(spine: RegionTree, parts: Sequence[_BoundedTypes]) -> list[LevelStatements]:
     """Chosen parts as statements of every level."""
     levels = []
     for level, n_regions in enumerate(spine.sizes):
@@ -241,11 +245,11 @@ def _statements(spine: RegionTree, parts: Sequence[_Part]) -> list[LevelStatemen
 
 
 def _quick_explain(
-    clashes: Callable[[Sequence[_Part]], bool],
-    background: list[_Part],
-    candidates: list[_Part],
+    clashes: Callable[[Sequence[_BoundedTypes]], bool],
+    background: list[_BoundedTypes],
+    candidates: list[_BoundedTypes],
     may_go_on: Callable[[], bool],
-) -> list[_Part]:
+) -> list[_BoundedTypes]:
     """Candidates that clash with the background and are all needed for the clash."""
     if len(candidates) <= 1 or not may_go_on():
         return candidates

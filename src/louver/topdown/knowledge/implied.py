@@ -49,8 +49,8 @@ from louver.topdown.knowledge.elimination import (
 __all__ = [
     "MAX_TYPES",
     "UNBOUNDED",
+    "DerivedKind",
     "Implied",
-    "Kind",
     "LevelStatements",
     "Violation",
     "classify",
@@ -70,7 +70,7 @@ MOST_HELD = 4096
 """Most parents of leaves whose bounds are kept, 2^(types + 4) bytes each; beyond that, bounds are derived again on request."""
 
 
-class Kind(StrEnum):
+class DerivedKind(StrEnum):
     """How strong the derived constraints are."""
 
     NESTED = "nested"
@@ -143,7 +143,7 @@ class Implied:
     ----------
     spine : RegionTree
     n_types : int
-    kind : Kind
+    kind : DerivedKind
     statements : tuple of LevelStatements
         What they were derived from.
     above : tuple of (lower, upper) or None
@@ -155,7 +155,7 @@ class Implied:
 
     spine: RegionTree
     n_types: int
-    kind: Kind
+    kind: DerivedKind
     statements: tuple[LevelStatements, ...]
     above: tuple[Bounds | None, ...]
     constrained: tuple[bool, ...]
@@ -163,7 +163,7 @@ class Implied:
     @property
     def is_integral(self) -> bool:
         """Whether rounding is integral by structure (ERRATA T10)."""
-        return self.kind is Kind.NESTED
+        return self.kind is DerivedKind.NESTED
 
     def bounds(self, level: int, start: int, stop: int) -> Bounds:
         """Lower and upper bounds of the regions start to stop of a level, arrays (regions, 2^types)."""
@@ -263,7 +263,7 @@ def derive(
             bounds = _cut(spine, level, n_types, statements[level], free)
             above.append(bounds)
             constrained.append(_binds(*bounds))
-    if kind is Kind.CROSSING and above_leaves and above:
+    if kind is DerivedKind.CROSSING and above_leaves and above:
         kind, above = _by_elimination(spine, n_types, statements, above)
     constrained.append(bool((leaves.lower > 0).any() or (leaves.upper < UNBOUNDED).any()))
     return Implied(
@@ -278,7 +278,7 @@ def derive(
 
 def _by_elimination(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], above: list[Bounds | None]
-) -> tuple[Kind, list[Bounds | None]]:
+) -> tuple[DerivedKind, list[Bounds | None]]:
     """Bounds of crossing statements, sharpened where the tree is small enough, and how strong they then are."""
     found = eliminate(
         spine,
@@ -287,12 +287,12 @@ def _by_elimination(
         [bounds for bounds in above if bounds is not None],  # all of them, for crossing statements
     )
     if found is None:
-        return Kind.CROSSING, above
+        return DerivedKind.CROSSING, above
     for level, (lower, upper) in enumerate(found.above):
         clash = np.flatnonzero((lower > upper).any(axis=1))
         if len(clash):
             raise _contradiction(spine, level, int(clash[0]))
-    return Kind.ELIMINATED if found.is_complete else Kind.CROSSING, list(found.above)
+    return DerivedKind.ELIMINATED if found.is_complete else DerivedKind.CROSSING, list(found.above)
 
 
 def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[LinearRow]]:
@@ -309,17 +309,17 @@ def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[Li
     return regions
 
 
-def classify(n_types: int, statements: Sequence[LevelStatements]) -> Kind:
+def classify(n_types: int, statements: Sequence[LevelStatements]) -> DerivedKind:
     """What can be derived from statements about these sets of types."""
     everything = (1 << n_types) - 1
     leaves = statements[-1]
     if is_two_by_two(n_types, leaves.masks, leaves.lower, leaves.upper):
         is_complete = all(mask == everything for level in statements[:-1] for mask in level.masks)
-        return Kind.TWO_BY_TWO if is_complete else Kind.CROSSING
+        return DerivedKind.TWO_BY_TWO if is_complete else DerivedKind.CROSSING
     # Above the leaves only single types and the total keep the bounds complete.
     simple = {everything, *(1 << t for t in range(n_types))}
     is_simple = all(mask in simple for level in statements[:-1] for mask in level.masks)
-    return Kind.NESTED if is_simple and is_laminar(leaves.masks) else Kind.CROSSING
+    return DerivedKind.NESTED if is_simple and is_laminar(leaves.masks) else DerivedKind.CROSSING
 
 
 def _no_bounds(n_regions: int) -> Bounds:
@@ -327,10 +327,10 @@ def _no_bounds(n_regions: int) -> Bounds:
 
 
 def _derive_above(
-    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], kind: Kind
+    spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], kind: DerivedKind
 ) -> tuple[list[Bounds | None], list[bool]]:
     """Bounds of every level above the leaves, None for many parents of leaves; and whether they constrain anything."""
-    is_held = kind is Kind.CROSSING or spine.sizes[-2] <= MOST_HELD
+    is_held = kind is DerivedKind.CROSSING or spine.sizes[-2] <= MOST_HELD
     lowest, is_bound, sums = _parents_of_leaves(spine, n_types, statements, is_held=is_held)
     above, constrained = [lowest], [is_bound]
     for level in range(spine.n_levels - 3, -1, -1):

@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-__all__ = ["ANSWERS", "COLUMNS", "CONSTRAINTS", "EVERY", "FORMAT", "PRODUCTS", "SUMMED", "Axis", "Groups"]
+__all__ = [
+    "ANSWERS",
+    "COLUMNS",
+    "CONSTRAINTS",
+    "EVERY",
+    "FORMAT",
+    "PRODUCTS",
+    "SUMMED",
+    "Groups",
+    "HistogramAxis",
+]
 
 ANSWERS, CONSTRAINTS = "DPQuery", "Constraint"
 SUMMED, EVERY = "*", "detailed"
@@ -25,7 +35,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class HistogramAxis:
     """An attribute as categorised in the files."""
 
     name: str
@@ -61,19 +71,19 @@ HOUSING = (
 )
 
 PERSONS = (
-    Axis(
+    HistogramAxis(
         name="hhgq",
         labels=HOUSING,
         binnings={"hhinstlevels": ((0,), (1, 2, 3, 4), (5, 6, 7)), "gqNursingTotal": ((3,),)},
     ),
-    Axis(name="votingage", labels=("under", "over"), binnings={"nonvoting": ((0,),)}),
-    Axis(name="hispanic", labels=("no", "yes")),
-    Axis(
+    HistogramAxis(name="votingage", labels=("under", "over"), binnings={"nonvoting": ((0,),)}),
+    HistogramAxis(name="hispanic", labels=("no", "yes")),
+    HistogramAxis(
         name="cenrace",
         labels=tuple("+".join(one) for size in range(1, 7) for one in combinations(RACES, size)),
     ),
 )
-UNITS = (Axis(name="h1", labels=("vacant", "occupied")),)
+UNITS = (HistogramAxis(name="h1", labels=("vacant", "occupied")),)
 
 PRODUCTS = (PERSONS, UNITS)
 """Axes of the redistricting files, in the order of their shapes: persons and housing units."""

@@ -23,7 +23,7 @@ from louver.errors import InputError
 from louver.run import Run
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import DETAILED
-from louver.topdown.published.layout import PRODUCTS, SUMMED, Axis
+from louver.topdown.published.layout import PRODUCTS, SUMMED, HistogramAxis
 from louver.topdown.published.read import Published, PublishedLevel, PublishedRows
 
 __all__ = ["NATION", "SPEC_FILE", "FilesLayout", "groups_of", "write_public"]
@@ -62,7 +62,7 @@ class FilesLayout:
         The files' query names -> louver's names.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[HistogramAxis, ...]
     levels: tuple[PublishedLevel, ...]
     has_branches: bool
     files: Mapping[str, str]
@@ -144,7 +144,7 @@ def _level_names(levels: Sequence[PublishedLevel], *, has_branches: bool) -> dic
     return names
 
 
-def _query_names(rows: Mapping[str, PublishedRows], axes: Sequence[Axis]) -> dict[str, str]:
+def _query_names(rows: Mapping[str, PublishedRows], axes: Sequence[HistogramAxis]) -> dict[str, str]:
     """louver's query names; the query of all cells is `detailed`."""
     found: dict[str, str] = {}
     for name, own in rows.items():
@@ -162,7 +162,7 @@ def _query_names(rows: Mapping[str, PublishedRows], axes: Sequence[Axis]) -> dic
     return found
 
 
-def groups_of(rows: PublishedRows, axes: Sequence[Axis]) -> list[tuple[tuple[int, ...], ...]]:
+def groups_of(rows: PublishedRows, axes: Sequence[HistogramAxis]) -> list[tuple[tuple[int, ...], ...]]:
     """For each axis the labels that the rows count together."""
     return [axis.groups(entry) or () for axis, entry in zip(axes, rows.entries, strict=True)]
 

@@ -23,7 +23,7 @@ from louver._arrays import Bools, Floats, Ints
 from louver.errors import InputError
 from louver.release.manifest import FileEntry, file_entry
 from louver.run import Run
-from louver.topdown.published.layout import ANSWERS, COLUMNS, CONSTRAINTS, FORMAT, PRODUCTS, Axis
+from louver.topdown.published.layout import ANSWERS, COLUMNS, CONSTRAINTS, FORMAT, PRODUCTS, HistogramAxis
 
 __all__ = [
     "Published",
@@ -84,7 +84,7 @@ class PublishedLevel:
 class Published:
     """A folder that was read: axes, levels from the top, and the files with their hashes."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[HistogramAxis, ...]
     levels: tuple[PublishedLevel, ...]
     files: dict[str, FileEntry]
 
@@ -192,7 +192,7 @@ class _Reading:
     """What the files read so far agree on."""
 
     root: Path
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[HistogramAxis, ...] = ()
     files: dict[str, FileEntry] = field(default_factory=dict)
 
     def parts(self, path: Path, kind: str, run: Run) -> Iterator[PublishedPart]:
@@ -280,11 +280,11 @@ def _is_kind(found: pa.DataType, target: pa.DataType) -> bool:
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
 
 
-def _axes_of(table: pa.Table, file: str) -> tuple[Axis, ...]:
+def _axes_of(table: pa.Table, file: str) -> tuple[HistogramAxis, ...]:
     """The axes: those that the file lists, where louver wrote it, or those of a known product."""
     names = {name for name in table.column_names if name not in COLUMNS}
     text = (table.schema.metadata or {}).get(b"louver")
-    axes: tuple[Axis, ...] = next((p for p in PRODUCTS if {axis.name for axis in p} == names), ())
+    axes: tuple[HistogramAxis, ...] = next((p for p in PRODUCTS if {axis.name for axis in p} == names), ())
     if text is not None:
         axes = _listed_axes(text, file)
     if not axes or {axis.name for axis in axes} != names:
@@ -292,7 +292,7 @@ def _axes_of(table: pa.Table, file: str) -> tuple[Axis, ...]:
     return axes
 
 
-def _listed_axes(text: bytes, file: str) -> tuple[Axis, ...]:
+def _listed_axes(text: bytes, file: str) -> tuple[HistogramAxis, ...]:
     """Axes listed by a file that louver wrote."""
     try:
         told = json.loads(text)
@@ -308,7 +308,7 @@ def _listed_axes(text: bytes, file: str) -> tuple[Axis, ...]:
             counted = [[code for group in groups for code in group] for groups in binnings.values()]
             if any(len(set(one)) < len(one) or not set(one) <= codes for one in counted):
                 raise ValueError
-            axes.append(Axis(name=name, labels=labels, binnings=binnings))
+            axes.append(HistogramAxis(name=name, labels=labels, binnings=binnings))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _wrong(file, "what it says of its axes cannot be read") from None
     return tuple(axes)
@@ -336,7 +336,7 @@ def _check_codes(table: pa.Table, path: Path, file: str, n_before: int) -> None:
 
 
 def _part(
-    table: pa.Table, rows: Ints, name: str, axes: Sequence[Axis], file: str, kind: str
+    table: pa.Table, rows: Ints, name: str, axes: Sequence[HistogramAxis], file: str, kind: str
 ) -> PublishedPart:
     """The rows of one query, checked against each other and against the axes."""
     if not name.endswith(ENDINGS[kind]) or len(name) == len(ENDINGS[kind]):

@@ -14,7 +14,7 @@ import pytest
 
 import louver as lv
 from louver.release.manifest import file_entry
-from louver.release.promises.outsider import Shown, small_count_given_away
+from louver.release.promises.outsider import ShownCells, small_count_given_away
 from louver.release.promises.printed import prints_what_it_means
 from louver.release.verify import verify
 from releases import edit
@@ -35,8 +35,8 @@ def without(cells: Cells, *hidden: tuple[str, str]) -> Cells:
     return {key: None if key in hidden else count for key, count in cells.items()}
 
 
-def table(cells: Cells, **changes: Any) -> Shown:
-    return Shown(
+def table(cells: Cells, **changes: Any) -> ShownCells:
+    return ShownCells(
         **{"by": ("a", "b"), "cells": cells, "base": None, "total": "Total", "about": "all", **changes}
     )
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
-from louver.optim.entropy import NoisySums, Sums, fit
+from louver.optim.entropy import GroupSums, NoisySums, fit
 from louver.privacy.budget import Measure
 from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
@@ -98,7 +98,7 @@ def test_the_root_stays_with_its_answers_where_even_counts_are_far_off():
     cells, everyone = np.arange(50), np.zeros(50, np.int64)
     mean, variance = posterior_of_answers(np.where(cells < 25, 0, 200), DiscreteLaplace(Fraction(5)))
     answers = NoisySums(cells, mean, variance / estimation.ROOT_TRUST)
-    counts = fit(np.full(50, 100.0), [Sums(everyone, np.array([5000]))], [answers])
+    counts = fit(np.full(50, 100.0), [GroupSums(everyone, np.array([5000]))], [answers])
     assert counts[:25].max() < 0.25 * 50**0.5  # a quarter of the noise's standard deviation
 
 

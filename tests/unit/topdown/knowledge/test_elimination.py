@@ -18,7 +18,7 @@ from louver.privacy.neighbours import Relation
 from louver.run import Run
 from louver.topdown import check, measure
 from louver.topdown.knowledge import elimination as crossing
-from louver.topdown.knowledge.implied import Kind, LevelStatements, derive
+from louver.topdown.knowledge.implied import DerivedKind, LevelStatements, derive
 from oracles import topdown as oracle
 from topdown_town import SPEC, write_town
 
@@ -62,12 +62,12 @@ def test_what_elimination_calls_complete_is_what_leaf_tables_allow(tables, slack
         for region, expected in enumerate(allowed[level]):
             found = oracle.within(lower[region], upper[region], 3, most)
             assert found >= expected
-            assert implied.kind is not Kind.ELIMINATED or found == expected
+            assert implied.kind is not DerivedKind.ELIMINATED or found == expected
 
 
 def test_three_regions_with_crossing_sets_are_complete_and_contradictions_found():
     spine, statements = stated([(1, 1, 0), (0, 2, 1), (2, 0, 1)], 0)
-    assert derive(spine, 3, statements).kind is Kind.ELIMINATED
+    assert derive(spine, 3, statements).kind is DerivedKind.ELIMINATED
     impossible = LevelStatements(masks=(0b011,), lower=np.array([[40]]), upper=np.array([[50]]))
     with pytest.raises(InfeasibleError, match="contradicts itself"):
         derive(spine, 3, [impossible, *statements[1:]])
@@ -81,9 +81,9 @@ def test_beyond_the_guards_bounds_stay_necessary(monkeypatch):
     spine, statements = stated([(1, 1, 0), (0, 2, 1), (2, 0, 1)], 0)
     with monkeypatch.context() as patch:
         patch.setattr(crossing, "MAX_SUMS", 2)
-        assert derive(spine, 3, statements).kind is Kind.CROSSING
+        assert derive(spine, 3, statements).kind is DerivedKind.CROSSING
     monkeypatch.setattr(elimination, "MAX_ROWS", 1)
-    assert derive(spine, 3, statements).kind is Kind.CROSSING
+    assert derive(spine, 3, statements).kind is DerivedKind.CROSSING
 
 
 def test_the_pair_that_crosses_is_named_before_anything_is_spent(tmp_path):

@@ -1,0 +1,159 @@
+"""Columns that determine others: readers know which district lies in which region, so a table by one is linked with a table by the other.
+
+Codes of the coarser column get the codes of the finer one that they go with in the records as their meaning. A table by the finer column
+shows no sums over them, but readers form them, so such sums become cells that no table shows (decision 0120).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from louver.data.dependencies import is_function
+from louver.protect.cells import Axis, ColumnCodes, axis_of, check_size
+from louver.protect.hierarchy import Tree
+
+__all__ = ["Links", "find_links"]
+
+OWN = "\0"
+"""Begins codes that no table shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """What the records tell about pairs of columns.
+
+    Attributes
+    ----------
+    pairs : tuple of (str, str)
+        Finer and coarser column that are linked.
+    doubts : tuple of (str, str)
+        The same, not linked: chance explains it, or a table is by both.
+    stands_for : mapping
+        Linked coarser column -> its codes -> codes of the finer column.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    doubts: tuple[tuple[str, str], ...]
+    stands_for: Mapping[str, Mapping[str, frozenset[str]]]
+
+    def linked(self, attribute: ColumnCodes, attributes: Mapping[str, ColumnCodes]) -> ColumnCodes:
+        """An attribute, its codes standing for those of the finer column."""
+        finer = {coarser: finer for finer, coarser in self.pairs}.get(attribute.name)
+        if finer is None or attribute.of != attribute.name:
+            return attribute
+        below, base = self.stands_for[attribute.name], attributes[finer]
+        stands_for = {
+            leaf: frozenset[str]().union(*(base.stands_for[one] for one in below.get(leaf, ())))
+            for leaf in attribute.stands_for
+        }
+        return replace(attribute, of=base.of, stands_for=stands_for, is_linked=True)
+
+    def wider(
+        self, name: str, axes: Sequence[Axis], attributes: Mapping[str, ColumnCodes]
+    ) -> tuple[Axis, ...] | None:
+        """The axes of a table with the sums that readers form; None where they form none."""
+        found = []
+        for axis in axes:
+            trees = [
+                self._tree(axis.attribute, attributes[coarser], tree)
+                for finer, coarser in self.pairs
+                if finer == axis.attribute.name
+                for tree in attributes[coarser].trees
+            ]
+            if trees:
+                attribute = replace(axis.attribute, trees=(*axis.attribute.trees, *trees))
+                found.append(axis_of(attribute, None))
+            else:
+                found.append(axis)
+        if all(one is axis for one, axis in zip(found, axes, strict=True)):
+            return None
+        check_size(name, found)
+        return tuple(found)
+
+    def _tree(self, finer: ColumnCodes, coarser: ColumnCodes, tree: Tree) -> Tree:
+        """The codes of the coarser column above those of the finer one."""
+        below = self.stands_for[coarser.name]
+        own = {code: f"{OWN}{coarser.name}{OWN}{code}" for code in tree.codes} | {tree.total: finer.total}
+        seen = {code for code in tree.codes if any(leaf in below for leaf in tree.leaves[code])}
+        parts = {
+            own[code]: tuple(own[part] for part in tree.parts[code] if part in seen)
+            if tree.parts.get(code)
+            else tuple(sorted(below[code]))
+            for code in seen
+        }
+        known = frozenset[str]().union(*below.values())
+        rest = tuple(sorted(finer.trees[0].leaves[finer.trees[0].total] - known))
+        if rest:
+            parts |= {finer.total: (*parts[finer.total], OWN), OWN: rest}
+        return Tree(finer.total, parts)
+
+
+def find_links(
+    attributes: Mapping[str, ColumnCodes],
+    labels: Mapping[str, Sequence[str]],
+    tables: Sequence[Sequence[str]],
+) -> Links:
+    """Pairs of columns of which one determines the other in all records.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of all tables, by name.
+    labels : mapping
+        Column -> the code of each record.
+    tables : sequence of sequences of str
+        The columns of each table.
+
+    Notes
+    -----
+    Of columns that determine each other the first with most codes is the finer one.
+    """
+    n_codes = {name: len(set(labels[name])) for name in attributes}
+    order = sorted(attributes, key=lambda name: -n_codes[name])
+    base = {name: attribute.of for name, attribute in attributes.items()}
+    pairs, doubts = [], []
+    stands_for: dict[str, dict[str, frozenset[str]]] = {}
+    for place, coarser in enumerate(order):
+        for finer in order[:place]:
+            if base[finer] == base[coarser] or not 1 < n_codes[coarser] <= n_codes[finer] < len(
+                labels[finer]
+            ):
+                continue
+            both = Counter(zip(labels[finer], labels[coarser], strict=True))
+            if len(both) > n_codes[finer]:
+                continue
+            shares_table = any(
+                coarser in by and base[finer] in [base[other] for other in by if other != coarser]
+                for by in tables
+            )
+            is_free = attributes[coarser].of == coarser and coarser not in stands_for
+            if shares_table or not is_free or not _is_known(both):
+                doubts.append((finer, coarser))
+                continue
+            base[coarser] = base[finer]
+            pairs.append((finer, coarser))
+            below: dict[str, set[str]] = {}
+            for one, other in both:
+                below.setdefault(other, set()).add(one)
+            stands_for[coarser] = {code: frozenset(own) for code, own in below.items()}
+    return Links(
+        pairs=tuple(pairs),
+        doubts=tuple(pair for pair in doubts if base[pair[0]] != base[pair[1]]),
+        stands_for=stands_for,
+    )
+
+
+def _is_known(both: Mapping[tuple[str, str], int]) -> bool:
+    """Whether readers know it: chance does not explain it."""
+    places = [
+        {code: number for number, code in enumerate(dict.fromkeys(codes))}
+        for codes in zip(*both, strict=True)
+    ]
+    one, other = (
+        np.array([own[pair[number]] for pair in both], dtype=np.int64) for number, own in enumerate(places)
+    )
+    return is_function(one, other, np.array(list(both.values()), dtype=np.int64))
