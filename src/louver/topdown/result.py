@@ -29,7 +29,7 @@ from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
 from louver.release.pages.promised import topdown_verdict
-from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed
+from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed, public_numbers
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.errors.intervals import KnownError
@@ -144,7 +144,17 @@ class TopDownRelease(Shown):
     def verdict(self) -> Verdict:
         """What the release promises, and what it does not protect."""
         is_for_release = self.evaluation is None
-        return topdown_verdict(self._privacy(), is_private=self.is_private, is_for_release=is_for_release)
+        covariates = [one["column"] for one in self._covariates()]
+        return topdown_verdict(
+            self._privacy(), covariates, is_private=self.is_private, is_for_release=is_for_release
+        )
+
+    def _covariates(self) -> list[dict[str, str]]:
+        """The public numbers that the estimate rests on."""
+        return [
+            {"column": one.column, "file": one.file, "sha256": one.sha256}
+            for one in self.plan.design.covariates
+        ]
 
     def levels(self) -> Iterator[SparseLevel]:
         """Histograms of every level, the leaves first: each level is the sum of the one below."""
@@ -253,6 +263,9 @@ class TopDownRelease(Shown):
         rescued = self.estimate.rescued
         if rescued:
             warnings.append(failsafe_used(len(rescued)))
+        covariates = self._covariates()
+        if covariates:
+            warnings.append(public_numbers([one["column"] for one in covariates]))
         return Manifest(
             verb="topdown",
             method="dual Newton least squares, rounding by shortest paths",
@@ -261,10 +274,7 @@ class TopDownRelease(Shown):
             privacy=self._privacy(),
             results={
                 **self._results(),
-                "covariates": [
-                    {"column": one.column, "file": one.file, "sha256": one.sha256}
-                    for one in design.covariates
-                ],
+                "covariates": covariates,
                 "failsafe": [
                     {
                         "level": region.level,
