@@ -57,6 +57,14 @@ def test_an_audit_draws_nothing(tmp_path) -> None:
     assert not loaded & {"matplotlib", "pandas", "polars"}
 
 
+def test_a_profile_without_a_population_needs_no_optimisation(tmp_path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,sex\n30,m\n31,f\n32,f\n")
+    loaded = modules_after(RUN.format(arguments=f'"profile", {str(path)!r}'))
+    assert "duckdb" in loaded
+    assert not loaded & {"scipy", "matplotlib", "pandas", "polars"}
+
+
 def test_verbs_by_attribute() -> None:
     code = "import louver; assert callable(louver.bounds); assert louver.bounds.suggest"
     assert "duckdb" in modules_after(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
@@ -344,6 +345,35 @@ def test_the_verb_for_one_table_gives_the_same_bounds(truth, decimals):
     for cell in joint.cells:
         assert (cell.lower, cell.upper) == expected[tuple(cell.cell.items())]
         assert cell.certified
+
+
+def decide_early(*given, is_patient=False, **named):
+    """Decisions before anything is bounded; none afterwards."""
+    return np.full(len(given[2]), -1, dtype=np.int8) if is_patient else decide(*given, **named)
+
+
+def bound_nothing(problem, forms, run, seconds, witnesses):
+    """Bounds as far as intervals tell."""
+    return solve(problem, forms, run, 0.0, witnesses)
+
+
+@SETTINGS
+@given(system=systems())
+def test_small_counts_of_large_systems_are_decided_before_all_is_bounded(system):
+    truth, options, oracle, is_total_known = system
+    if not is_total_known:
+        return
+    by = ["abc"[axis] for axis in range(truth.ndim)]
+    early = {"LARGE": 0, "decide": decide_early, "solve": bound_nothing}
+    with patch.multiple("louver.audit.targets", **early):
+        asked = {"targets": [{"by": by}], "small": 4, "no_advice": True}
+        found = audit(frame_of(truth), weight="count", **options, **asked)
+    same = matching(truth, oracle, candidates_of(truth, True))
+    cells = {tuple(cell.cell.values()): cell for cell in found.cells}
+    for place in zip(*np.nonzero((truth > 0) & (truth < 4)), strict=True):
+        cell = cells[tuple(label(axis, code) for axis, code in enumerate(place))]
+        assert cell.is_exact == (len({int(table[place]) for table in same}) == 1)
+        assert not cell.is_undecided
 
 
 @SETTINGS

@@ -32,8 +32,11 @@ MAX_JOINT = 200_000
 JOINT, GROUPS = "all attributes", "groups"
 
 
-SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.6, 0.95, 0.85
-"""Shares of the time after which work stops on bounds, on groups, and on reasons (if there is anything to explain)."""
+SHARE_EARLY, SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.5, 0.6, 0.95, 0.85
+"""Shares of the time after which work stops on early decisions, bounds, groups, and reasons (if there is anything to explain)."""
+
+LARGE = 1_000
+"""Unknowns from which small counts are decided before anything is bounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -241,8 +244,11 @@ class TargetSearch:
     run: Run
 
     def answered(self, started: float) -> TargetBounds:
-        """Bounds of the cells, or only whether they are disclosed; undecided cells are retried while time remains."""
-        bounds = self._decided() if self.options.decide else self._bounded()
+        """Bounds of the cells, or only whether they are disclosed; undecided cells are retried while time remains.
+
+        In a large system, counts that must not be disclosed are decided before anything is bounded, which may take all the time.
+        """
+        bounds = self._decided() if self.options.decide else self._early_and_bounded(started)
         chosen = np.flatnonzero(bounds.is_undecided)
         if not len(chosen) or self.true is None:
             return bounds
@@ -254,9 +260,22 @@ class TargetSearch:
         )
         return bounds.decided(chosen, verdict, floor, ceiling)
 
-    def _bounded(self) -> TargetBounds:
+    def _early_and_bounded(self, started: float) -> TargetBounds:
+        seconds = self.options.seconds
+        if self.true is None or self.problem.system.n_columns <= LARGE:
+            return self._bounded(SHARE_BOUNDS * seconds)
+        chosen = np.flatnonzero(self._is_wanted(self.true))
+        floor, ceiling = window(self.true[chosen], self.options.within)
+        left = started + SHARE_EARLY * seconds - time.monotonic()
+        forms = forms_for(self.problem, self.cells.pick(chosen))
+        verdict = decide(self.problem, forms, floor, ceiling, self.run, left, witnesses=self.witnesses)
+        bounds = self._bounded(started + SHARE_BOUNDS * seconds - time.monotonic())
+        is_news = bounds.is_undecided[chosen] & (verdict >= 0)
+        return bounds.decided(chosen[is_news], verdict[is_news], floor[is_news], ceiling[is_news])
+
+    def _bounded(self, seconds: float) -> TargetBounds:
         forms = forms_for(self.problem, self.cells)
-        answer = solve(self.problem, forms, self.run, SHARE_BOUNDS * self.options.seconds, self.witnesses)
+        answer = solve(self.problem, forms, self.run, seconds, self.witnesses)
         return TargetBounds(
             lower=answer.lower,
             upper=answer.upper,

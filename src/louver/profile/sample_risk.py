@@ -19,12 +19,6 @@ from louver._arrays import Floats, Ints
 from louver._words import listed
 from louver.data.coded import CodedColumn, number_type
 from louver.errors import InputError
-from louver.optim.superpopulation import (
-    fit_negative_binomial,
-    fit_pitman,
-    individual_risk,
-    match_risk,
-)
 from louver.profile.load import ProfileProblem
 from louver.profile.options import ProfileOptions
 from louver.profile.singling import RecordHash
@@ -226,6 +220,11 @@ def _measure(
     largest: int,
     run: Run,
 ) -> ScenarioRisk:
+    from louver.optim.superpopulation import (
+        individual_risk,
+        match_risk,
+    )  # SciPy, which most profiles do not need
+
     numbers = hashes.of(*places)
     _, combination, frequencies = np.unique(numbers, return_inverse=True, return_counts=True)
     frequencies = frequencies.astype(np.int64)
@@ -268,6 +267,8 @@ def _unique_people(
     """Estimates by model; for a whole population, the unique records themselves."""
     if fraction >= 1:
         return (("counted", float(counts[sizes == 1].sum())),)
+    from louver.optim.superpopulation import fit_negative_binomial, fit_pitman
+
     pitman = fit_pitman(sizes, counts)
     binomial = fit_negative_binomial(sizes, counts, fraction)
     return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "CELL_KEY_CELLS",
     "CHAIN",
@@ -15,6 +17,7 @@ __all__ = [
     "column_disclosed",
     "failsafe_used",
     "invariant_disclosed",
+    "public_numbers",
 ]
 
 WEAKER = (
@@ -44,3 +47,9 @@ def invariant_disclosed(name: str) -> str:
 
 def failsafe_used(n_regions: int) -> str:
     return f"The failsafe was used for {n_regions} regions; they are listed in the results."
+
+
+def public_numbers(columns: Sequence[str]) -> str:
+    """What a guarantee takes for granted where an estimate rests on public numbers."""
+    named = ", ".join(f'"{column}"' for column in columns)
+    return f"Taken as public: the numbers of every leaf in {named}. If they were counted from these records, the files tell more than promised."

@@ -173,7 +173,7 @@ class Component:
             if len(sides) < 2 * MIN_GAIN:
                 return
             number += 1
-            answer = self._relaxed.minimise(self._favouring(sides, number))
+            answer = self._relaxed.minimise(self._favouring(sides, number), self.deadline - time.monotonic())
             if answer is None:
                 return
             self._attempt(np.rint(answer.point).astype(np.int64), self.system, LONG)
@@ -347,7 +347,7 @@ class Component:
         cost = self._each[[quantity]].toarray()[0]
         if is_upper:
             cost = -cost
-        answer = self._relaxed.minimise(cost.astype(np.float64))
+        answer = self._relaxed.minimise(cost.astype(np.float64), self.deadline - time.monotonic())
         if answer is not None:
             least = self._relaxed.safe_bound(cost, answer.row_duals)
             self.known.prove(quantity, is_upper, -least if is_upper else least)

@@ -134,12 +134,12 @@ class Relaxed:
     programs: int = field(init=False, default=0)
     _program: Program | None = field(init=False, default=None)
 
-    def minimise(self, cost: NDArray[np.float64]) -> SolvedProgram | None:
-        """The minimum of cost @ x over real numbers; None if the solver gives no answer."""
+    def minimise(self, cost: NDArray[np.float64], seconds: float = np.inf) -> SolvedProgram | None:
+        """The minimum of cost @ x over real numbers; None if the solver gives no answer, or not within so many seconds."""
         if self._program is None:
             self._program = _program(self.system, self.run)
         self.programs += 1
-        answer = self._program.minimise(cost)
+        answer = self._program.minimise(cost, seconds=max(0.0, seconds))
         return answer if answer.status is Status.OPTIMAL else None
 
     def safe_bound(self, cost: IntArray, duals: NDArray[np.float64]) -> int:

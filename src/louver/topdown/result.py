@@ -29,7 +29,7 @@ from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
 from louver.release.pages.promised import topdown_verdict
-from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed
+from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed, public_numbers
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
 from louver.topdown.errors.intervals import KnownError
@@ -37,7 +37,7 @@ from louver.topdown.estimation.levels import Estimate
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.plot import level_figures, release_figures
-from louver.topdown.problem import DETAILED, Design, Histograms, Query, SparseLevel
+from louver.topdown.problem import Design, Histograms, Query, SparseLevel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,7 +144,17 @@ class TopDownRelease(Shown):
     def verdict(self) -> Verdict:
         """What the release promises, and what it does not protect."""
         is_for_release = self.evaluation is None
-        return topdown_verdict(self._privacy(), is_private=self.is_private, is_for_release=is_for_release)
+        covariates = [one["column"] for one in self._covariates()]
+        return topdown_verdict(
+            self._privacy(), covariates, is_private=self.is_private, is_for_release=is_for_release
+        )
+
+    def _covariates(self) -> list[dict[str, str]]:
+        """The public numbers that the estimate rests on."""
+        return [
+            {"column": one.column, "file": one.file, "sha256": one.sha256}
+            for one in self.plan.design.covariates
+        ]
 
     def levels(self) -> Iterator[SparseLevel]:
         """Histograms of every level, the leaves first: each level is the sum of the one below."""
@@ -207,13 +217,12 @@ class TopDownRelease(Shown):
         return next(microdata(self.plan.design, self.estimate.leaves, max(1, self.n_people)))
 
     def tables(self) -> Iterator[tuple[str, Iterator[Part]]]:
-        """Every query but the detailed one: level, region, its attributes, the count and its error, zeros left out."""
+        """The total and every query but the detailed one: level, region, its attributes, the count and its error, zeros left out."""
         design = self.plan.design
         histograms = list(self.levels())[::-1]
         codes = [pa.array(level, pa.string()) for level in design.spine.codes]
-        for query, meaning in zip(design.queries, design.query_attributes, strict=True):
-            if query.name != DETAILED:
-                yield query.name, self._table(query, meaning, histograms, codes)
+        for query, meaning in design.published_tables:
+            yield query.name, self._table(query, meaning, histograms, codes)
 
     def _table(
         self,
@@ -254,6 +263,9 @@ class TopDownRelease(Shown):
         rescued = self.estimate.rescued
         if rescued:
             warnings.append(failsafe_used(len(rescued)))
+        covariates = self._covariates()
+        if covariates:
+            warnings.append(public_numbers([one["column"] for one in covariates]))
         return Manifest(
             verb="topdown",
             method="dual Newton least squares, rounding by shortest paths",
@@ -262,10 +274,7 @@ class TopDownRelease(Shown):
             privacy=self._privacy(),
             results={
                 **self._results(),
-                "covariates": [
-                    {"column": one.column, "file": one.file, "sha256": one.sha256}
-                    for one in design.covariates
-                ],
+                "covariates": covariates,
                 "failsafe": [
                     {
                         "level": region.level,
@@ -348,8 +357,7 @@ class TopDownRelease(Shown):
                         for attribute in meaning
                     },
                 }
-                for query, meaning in zip(design.queries, design.query_attributes, strict=True)
-                if query.name != DETAILED
+                for query, meaning in design.published_tables
             },
             **self._promised_errors(),
         }

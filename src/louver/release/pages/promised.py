@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from louver._verdict import Level, Verdict
 from louver.release.manifest import Manifest
+from louver.release.sentences import public_numbers
 
 __all__ = ["given_known", "groups_verdict", "loss_of", "not_private", "status_of", "topdown_verdict"]
 
@@ -33,8 +35,15 @@ def given_known(privacy: Mapping[str, Any]) -> str:
     return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
 
 
-def topdown_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
-    """The verdict on a TopDown release, from what its manifest says about its noise."""
+def topdown_verdict(
+    privacy: Mapping[str, Any], covariates: Sequence[str], *, is_private: bool, is_for_release: bool
+) -> Verdict:
+    """The verdict on a TopDown release, from what its manifest says about its noise and the public columns that it used."""
+    found = _topdown_verdict(privacy, is_private, is_for_release)
+    return replace(found, reasons=(*found.reasons, public_numbers(covariates))) if covariates else found
+
+
+def _topdown_verdict(privacy: Mapping[str, Any], is_private: bool, is_for_release: bool) -> Verdict:
     by = privacy.get("stated_by")
     if by is not None and is_for_release:
         sentence = (

@@ -30,7 +30,7 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
     r, privacy = manifest.results, manifest.privacy
     levels: Levels = r["levels"]
     rescued = len(r["failsafe"])
-    found = topdown_verdict(manifest.privacy, **status_of(manifest))
+    found = topdown_verdict(privacy, _covariates(r), **status_of(manifest))
     sections = [
         verdict_line(found.level, escape(found.sentence)),
         _answers(manifest),
@@ -108,6 +108,11 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
 
 
 # Words
+
+
+def _covariates(results: Mapping[str, Any]) -> list[str]:
+    """Columns of public numbers that the estimate rests on."""
+    return [one["column"] for one in results["covariates"]]
 
 
 def _whole(privacy: Mapping[str, Any]) -> str:
@@ -201,6 +206,7 @@ def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
     rows += [("not protected", what) for what in privacy["not_protected"]] or [
         ("not protected", "nothing is exact")
     ]
+    rows += [("taken as public", f'column "{one}"') for one in _covariates(manifest.results)]
     if privacy["composed"] is not None:
         epsilon, delta = (float(Fraction(part)) for part in privacy["composed"])
         rows.append(("this release alone", f"epsilon {epsilon:g} at delta {delta:g}, its queries composed"))

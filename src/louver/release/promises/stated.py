@@ -45,6 +45,7 @@ from louver.release.sentences import (
     WEAKER,
     column_disclosed,
     failsafe_used,
+    public_numbers,
 )
 from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, parse_json, read_bytes
 
@@ -773,7 +774,12 @@ def _warnings(manifest: Manifest) -> list[str]:
         is_own = manifest.not_private and (
             "extends" not in manifest.results or NOT_PRIVATE in manifest.warnings
         )
-        return [NOT_PRIVATE] * is_own + [failsafe_used(rescued)] * (rescued > 0)
+        covariates = [one["column"] for one in manifest.results.get("covariates", ())]
+        return (
+            [NOT_PRIVATE] * is_own
+            + [failsafe_used(rescued)] * (rescued > 0)
+            + [public_numbers(covariates)] * bool(covariates)
+        )
     return []
 
 

@@ -79,9 +79,14 @@ class ExtendedRelease(TopDownRelease):
         first = self.extension.first.manifest
         return topdown_verdict(
             self._privacy(),
+            [one["column"] for one in self._covariates()],
             is_private=self.is_private and not first.not_private,
             is_for_release=self.evaluation is None and not first.not_for_release,
         )
+
+    def _covariates(self) -> list[dict[str, str]]:
+        """Those of the first release; an extension has none of its own."""
+        return list(self.extension.first.manifest.results.get("covariates", ()))
 
     def _privacy(self) -> dict[str, Any]:
         first = self.extension.first.manifest.privacy

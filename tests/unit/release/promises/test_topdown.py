@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from releases import doubt
-from topdown_town import write_town
+from louver.report.topdown import topdown_report
+from louver.topdown import topdown
+from releases import doubt, edit
+from topdown_town import SPEC, write_town
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +75,22 @@ def test_levels_without_columns_of_regions_are_refused(released, tmp_path):
     (out / "manifest.json").write_text(json.dumps(manifest))
     check = doubt(out, "topdown")
     assert not check.passed and "no columns of regions" in check.found
+
+
+def test_numbers_that_are_taken_as_public_are_named_by_every_face(tmp_path):
+    """The guarantee is only as good as the steward's word that they were not counted from the records."""
+    given = '[[topdown.covariates]]\ncolumn = "units"\n'
+    spec = write_town(tmp_path, SPEC.replace("[topdown.queries]", given + "[topdown.queries]"))
+    leaves = (tmp_path / "leaves.csv").read_text().split()
+    lines = ["block,units", *(f"{block},{number}" for number, block in enumerate(leaves[1:]))]
+    (tmp_path / "leaves.csv").write_text("\n".join(lines))
+    found = topdown(spec, seed=1, out=tmp_path / "release", report=topdown_report)
+    told = 'Taken as public: the numbers of every leaf in "units".'
+    assert found.verdict.reasons[-1].startswith(told)
+    out = found.path
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert any(one.startswith(told) for one in manifest["warnings"])
+    assert "taken as public" in (out / "report.html").read_text()
+    assert {check.name for check in lv.verify(out).checks if not check.passed} == {"private noise"}
+    edit(out, lambda content: content["warnings"].pop())
+    assert "manifest contents" in {check.name for check in lv.verify(out).checks if not check.passed}
