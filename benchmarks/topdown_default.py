@@ -1,10 +1,13 @@
 """TopDown as a newcomer runs it: no shares in the spec, errors by level over those of the paper's algorithm.
 
-Run: python benchmarks/topdown_default.py [STATE ...] --data FOLDER [--seeds 10] [--epsilon 1] [--part 1]
+Run: python benchmarks/topdown_default.py [STATE ...] --data FOLDER [--seeds 10] [--epsilon 1] [--part 1] [--public units useless]
 
 STATE is rhode_island (needs --data, with ri_2010_blocks.csv.gz), or plain_state, mixed_state or split_state (made_up_states.py); all of them
-without it. `--public` gives louver public numbers of every block, made from the truth with noise: units (housing units), useless (numbers of
-other blocks), census (another census' counts by race), or empty (a bound that nobody lives in the empty blocks). `plain` has the reference's shares: levels alike, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed. `--part` draws a smaller state.
+without it. `plain` has the reference's shares: levels alike, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed. `--part` draws a smaller state.
+
+`--public` compares louver with itself instead: with public numbers of every block, made from the truth with noise, over without them, and
+the worst ratio of a single seed. They are units (housing units), useless (numbers of other blocks), census (another census' counts by
+race), or empty (a bound that nobody lives in the empty blocks).
 Everything runs from files, with seeded noise: nothing here is private.
 """
 
@@ -41,7 +44,7 @@ def main() -> None:
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--part", type=float, default=1.0)
     parser.add_argument("--estimator", default="bayes")
-    parser.add_argument("--public", choices=["units", "useless", "census", "empty"])
+    parser.add_argument("--public", nargs="+", default=[], choices=["units", "useless", "census", "empty"])
     options = parser.parse_args()
     for name in options.states or ["rhode_island", *SHAPES]:
         with tempfile.TemporaryDirectory() as folder:
@@ -55,26 +58,50 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> None:
         data.mkdir()
         write_state(name, data / "ri_2010_blocks.csv.gz", options.part)
     plain = write_rhode_island(folder, data, epsilon=options.epsilon)
-    open_ = write_rhode_island(folder, data, epsilon=options.epsilon, shares="", name="open")
-    open_.write_text(open_.read_text().replace("[topdown.shares]\n\n", ""))
+    open_ = _without_shares(folder, data, options.epsilon, "open")
     truth = _truth(folder / "blocks.csv")
-    if options.public:
-        write_public(folder, truth, options.public, open_)
     people = truth.sum(axis=1)
     print(
         f"\n{name}, epsilon {options.epsilon}, {options.seeds} seeds: {people.sum():,} people, {len(people):,} blocks, "
         f"{(people == 0).mean():.0%} of them empty"
     )
-    base, own = (
-        _scores(spec, how, options.seeds, truth)
-        for spec, how in ((plain, {"estimator": "plain"}), (open_, {"estimator": options.estimator}))
-    )
+    own = _scores(open_, {"estimator": options.estimator}, options.seeds, truth)
+    for kind in options.public:
+        spec = _without_shares(folder, data, options.epsilon, kind)
+        write_public(folder, truth, kind, spec)
+        _compare_public(kind, _scores(spec, {}, options.seeds, truth), own)
+    if options.public:
+        return
+    base = _scores(plain, {"estimator": "plain"}, options.seeds, truth)
     print(f"{'':10}" + "".join(f"{query:>26}" for query in QUERIES) + "   (louver, plain, ratio)")
     for level in LEVELS:
         told = "".join(_ratio(own[f"{level} {query}"], base[f"{level} {query}"]) for query in QUERIES)
         print(f"{level:10}{told}")
     for score in [score for score in own if " " not in score or score.startswith(("bias", "filled"))]:
         print(f"  {score}: {statistics.fmean(own[score]):.3f} (plain {statistics.fmean(base[score]):.3f})")
+
+
+def _without_shares(folder: Path, data: Path, epsilon: str, name: str) -> Path:
+    spec = write_rhode_island(folder, data, epsilon=epsilon, shares="", name=name)
+    spec.write_text(spec.read_text().replace("[topdown.shares]\n\n", ""))
+    return spec
+
+
+def _compare_public(kind: str, known: Scores, without: Scores) -> None:
+    """Errors with public numbers over those without, by level; in brackets the worst single seed."""
+    print(f"  {kind}: over nothing, and the worst seed")
+    for level in LEVELS:
+        line = ""
+        for query in QUERIES:
+            with_, none = known[f"{level} {query}"], without[f"{level} {query}"]
+            if statistics.fmean(none):
+                worst = max(a / max(b, 1e-9) for a, b in zip(with_, none, strict=True))
+                line += f"{query:>14} {statistics.fmean(with_) / statistics.fmean(none):.3f} ({worst:.3f})"
+        print(f"  {level:8}{line}")
+    for score in ("block total", "block detailed", "filled of the empty blocks"):
+        print(
+            f"    {score}: {statistics.fmean(known[score]):.3f}, without {statistics.fmean(without[score]):.3f}"
+        )
 
 
 def write_state(name: str, path: Path, part: float) -> None:
@@ -111,14 +138,14 @@ def write_public(folder: Path, truth: np.ndarray, kind: str, spec: Path) -> None
         columns = dict(zip(GROUPS, before.reshape(len(truth), 2, 8).sum(axis=1).T, strict=True))
     else:
         columns = {"most": np.where(people > 0, 10**9, 0)}
-    with (folder / "leaves.csv").open("w", newline="") as file:
+    with (folder / f"{kind}.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("GEOID", *columns), *zip(codes, *columns.values(), strict=True)])
     with spec.open("a") as file:
         for name in columns:
             if kind == "empty":
-                file.write('[[topdown.bounds]]\nname = "empty"\nfile = "leaves.csv"\nupper = "most"\n')
+                file.write('[[topdown.bounds]]\nname = "empty"\nfile = "empty.csv"\nupper = "most"\n')
                 continue
-            file.write(f'[[topdown.covariates]]\ncolumn = "{name}"\n')
+            file.write(f'[[topdown.covariates]]\ncolumn = "{name}"\nfile = "{kind}.csv"\n')
             file.write(f'cells = {{ race = ["{name}"] }}\n' if kind == "census" else "")
 
 

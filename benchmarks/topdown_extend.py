@@ -1,9 +1,12 @@
 """DHC persons as an extension of a PL94 release, on a synthetic state: projection, invariants, zeros, edits, seconds, memory.
 
     python benchmarks/topdown_extend.py --blocks 2000 --people 80000
+    python benchmarks/topdown_extend.py --blocks 2000 --people 80000 --evaluate 3 [--without-bands]
 
 Both releases are paid for by one ledger and verified; a third run changes one byte of the first release and must be refused.
-Nothing in the data describes a real place. There is no peer that extends a release.
+With `--evaluate` both are seeded instead, and errors of the joint tables are told by level beside a direct release: every noisy answer of the
+same variance by itself, set to zero where it is below; and what share of some residents is of the age that all of them are.
+`--without-bands` leaves relationship x age bands unmeasured. Nothing in the data describes a real place. There is no peer that extends a release.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import resource
+import shutil
 import tempfile
 import time
 import tomllib
@@ -19,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from synthetic_state import N_HISPANIC, N_RACES, N_VOTING, SyntheticState, synthetic_state
 
@@ -65,7 +70,7 @@ epsilon = 4
 
 [topdown.shares]
 {SHARES}
-queries = {{ relationship = "1/2", sex_age = "1/2" }}
+queries = {{ relationship = "1/4", relationship_age = "1/4", sex_age = "1/2" }}
 
 [[topdown.bounds]]
 name = "housing units"
@@ -94,6 +99,7 @@ def write_state(folder: Path, state: SyntheticState, seed: int = 11) -> None:
     is_over = adult == 0  # the state counts adults first
     age = np.where(is_over, rng.integers(18, 90, len(cell)), rng.integers(0, 18, len(cell)))
     relationship, units = _households(rng, block, quarters, is_over, len(state.geocodes))
+    age = np.where(is_over, _ages(rng, relationship, quarters), age)
     types = list(large["topdown"]["refines"]["housing"]["merge"].items())
     facilities = np.zeros((len(state.geocodes), 28), dtype=np.int64)
     codes = [code for _, own in types[1:] for code in own]
@@ -127,6 +133,19 @@ def write_state(folder: Path, state: SyntheticState, seed: int = 11) -> None:
     (folder / "leaves.csv").write_text("GEOID\n" + "\n".join(state.geocodes) + "\n")
     (folder / "first.toml").write_text(FIRST)
     (folder / "larger.toml").write_text(LARGER + "".join(bound(c, "relationship", c, c) for c in codes))
+
+
+YOUNGEST, OLDEST = np.full(15, 18), np.full(15, 89)
+YOUNGEST[[0, 1, 6]], OLDEST[[2, 5, 11, 12, 13]] = (22, 22, 55), (45, 60, 40, 40, 55)
+IN_QUARTERS = ((18, 55), (18, 20), (65, 100), (18, 90), (18, 23), (18, 35), (18, 70))  # by major type
+
+
+def _ages(rng, relationship, quarters):
+    """Ages of adults: parents are old, grown children and roomers young, and each kind of quarters has ages of its own."""
+    low, high = YOUNGEST[relationship], OLDEST[relationship]
+    for major, (least, most) in enumerate(IN_QUARTERS, start=1):
+        low, high = np.where(quarters == major, least, low), np.where(quarters == major, most, high)
+    return rng.integers(low, high + 1)
 
 
 def _households(rng, block, quarters, is_over, n_blocks):
@@ -182,6 +201,80 @@ def main(blocks: int, people: int, out: Path | None = None) -> dict[str, float]:
         return {**seconds, "edited": release.edits.people, "passed": passed}
 
 
+def evaluate(blocks: int, people: int, seeds: int, *, bands: bool) -> None:
+    """Errors of an extension by level, beside those of noisy answers by themselves."""
+    state = synthetic_state(
+        tracts=(20, 8, 4), block_groups=max(40, blocks // 20), blocks=blocks, people=people, seed=7
+    )
+    own: dict[tuple[str, str], list[float]] = {}
+    direct: dict[tuple[str, str], list[float]] = {}
+    fitting: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_state(folder, state)
+        if not bands:
+            text = (folder / "larger.toml").read_text()
+            text = text.replace('relationship = "1/4", relationship_age = "1/4"', 'relationship = "1/2"')
+            (folder / "larger.toml").write_text(text)
+        rng = np.random.default_rng(3)
+        for seed in range(seeds):
+            shutil.rmtree(folder / "first", ignore_errors=True)
+            topdown(folder / "first.toml", out=folder / "first", seed=seed)
+            release = extend(folder / "larger.toml", seed=seed, evaluate=True)
+            for one in release.evaluation or ():
+                own.setdefault((one.level, one.query), []).append(one.mean_absolute)
+            for key, error in _direct(release, folder / "people.parquet", rng):
+                direct.setdefault(key, []).append(error)
+            for what, share in _fitting(release):
+                fitting.setdefault(what, []).append(share)
+    print(f"{blocks:,} blocks, {seeds} seeds, {'with' if bands else 'without'} relationship x age bands")
+    for (level, query), errors in own.items():
+        beside = direct.get((level, query))
+        told = "" if beside is None else f"{np.mean(beside):9.3f}{np.mean(errors) / np.mean(beside):8.2f}"
+        print(f"  {level:8}{query:18}{np.mean(errors):9.3f}{told}")
+    for what, shares in fitting.items():
+        print(f"  {what}: {np.mean(shares):.0%}")
+
+
+def _direct(release, path: Path, rng):
+    """Mean absolute error of every measured query by level, if each noisy answer stood for itself."""
+    design = release.plan.design
+    records = pq.read_table(path)
+    codes = []
+    for attribute in design.attributes:
+        labels = pa.array(attribute.labels)
+        codes.append(pc.index_in(records[attribute.name].cast(pa.string()), labels).to_numpy())
+    cell = np.ravel_multi_index(codes, design.shape)
+    leaf = pc.index_in(records["GEOID"].cast(pa.string()), pa.array(design.spine.leaves)).to_numpy()
+    for level, measured in enumerate(release.plan.measured):
+        region = leaf
+        for starts in reversed(design.spine.starts[level:]):
+            region = np.searchsorted(starts, region, side="right") - 1
+        for one in measured:
+            n = design.spine.sizes[level] * one.query.n_rows
+            true = np.bincount(region * one.query.n_rows + one.query.row_of[cell], minlength=n)
+            noise = np.rint(rng.laplace(0, (one.distribution.variance / 2) ** 0.5, n))
+            error = np.abs(np.maximum(true + noise, 0) - true).mean()
+            yield (design.spine.names[level], one.query.name), float(error)
+
+
+def _fitting(release):
+    """Shares of some residents who are as old as all of them are in truth."""
+    codes = dict(
+        zip(
+            (attribute.name for attribute in release.plan.design.attributes),
+            np.unravel_index(release.estimate.leaves.cell, release.plan.design.shape),
+            strict=True,
+        )
+    )
+    count, age = release.estimate.leaves.count, codes["age"]
+    labels = next(a for a in release.plan.design.attributes if a.name == "relationship").labels
+    for label, low, high in (("301", 60, 115), ("501", 18, 29), ("parent", 50, 115)):
+        here = codes["relationship"] == labels.index(label)
+        fits = here & (age >= low) & (age <= high)
+        yield f"{label} of {low} to {high}", float(count[fits].sum() / max(count[here].sum(), 1))
+
+
 def _tampered(folder: Path) -> str:
     path = folder / "first/data/microdata.parquet"
     content = bytearray(path.read_bytes())
@@ -198,5 +291,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--blocks", type=int, default=2000)
     parser.add_argument("--people", type=int, default=80_000)
+    parser.add_argument("--evaluate", type=int, metavar="SEEDS")
+    parser.add_argument("--without-bands", action="store_true")
     given = parser.parse_args()
-    main(given.blocks, given.people)
+    if given.evaluate:
+        evaluate(given.blocks, given.people, given.evaluate, bands=not given.without_bands)
+    else:
+        main(given.blocks, given.people)

@@ -33,7 +33,6 @@ from louver.topdown.planning.shares import (
     guessed_live,
     precision_of,
     scalar_tree,
-    wanted_queries,
     with_shares,
 )
 from louver.topdown.planning.stand_in import read_stand_in
@@ -158,7 +157,7 @@ def strategies(options: argparse.Namespace, folder: Path) -> None:
 
 def _errors(design: Design, is_measured: np.ndarray, n_asked: int) -> np.ndarray:
     """Standard errors (levels, queries asked) of the best shares among what may be measured, by the closed form."""
-    weights = np.zeros((len(is_measured), len(wanted_queries(design))))
+    weights = np.zeros((len(is_measured), len(design.published_queries)))
     weights[:, -n_asked:] = 1.0
     chosen = with_shares(design, choose_shares(design, is_measured, Aim(weights=weights)).shares)
     parts = [

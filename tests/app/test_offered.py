@@ -39,7 +39,7 @@ AUDIT_ONLY_THERE = {"known", "targets", "decide", "no_advice", "fail_on"}
 PROTECT_ONLY_THERE = {"variance", "max_noise", "noise_table"}  # cell keys
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
-    *("format", "keep_order", "class_id"),
+    *("format", "keep_order", "class_id", "whole_units"),
     *("missing", "one_hot", "recode"),
     *(
         "boundary",

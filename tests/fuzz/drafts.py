@@ -200,6 +200,7 @@ def anonymize(draw: random.Random) -> Draft:
         {**harmonised, "hierarchy": "site=site.csv"},
         {"top-code": "count=9", "bottom-code": "count=1", "round-to": "count=3"},
         {"unit": "home", "keep": "count", "method": "auto"},
+        {"unit": "home", "whole-units": None, "method": "auto", "suppress": "0.9"},
         {"missing-code": "age=20,27"},
         {"categorical": "age", "missing-code": "site=C"},
     ]

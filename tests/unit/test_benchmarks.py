@@ -188,3 +188,49 @@ def test_protect_in_small(monkeypatch, tmp_path, capsys):
     found = benchmark.run(case, folder, attackers="outsider", steps=0)
     benchmark.show(case, "outsider", "number", found, 0.0, 0.0)
     assert found.is_protected and capsys.readouterr().out.startswith("act_cj")
+
+
+def test_perturbation_in_small(monkeypatch, capsys):
+    """The means of the methods are what their definitions say, on a made-up table."""
+    benchmark = load_benchmark("perturbation", monkeypatch)
+    random = np.random.default_rng(3)
+    original, _ = benchmark.read(argparse.Namespace(adult=None, records=120), random)
+    assert benchmark.linkage_risk(original, original) > 0.3
+    swapped = benchmark.rank_swapped(original, 0.1, random)
+    for name in benchmark.QUASI:
+        assert (np.sort(swapped[name]) == np.sort(original[name])).all()
+    grouped = benchmark.mdav(original, 4)
+    rows = np.unique(np.stack(list(grouped.values()), axis=1), axis=0, return_counts=True)[1]
+    assert rows.min() >= 4
+    assert benchmark.value_error(original, benchmark.prammed(original, 0.0, random)) == 0
+    risk, copies = benchmark.generalised(original, 4)
+    assert 0 < risk <= 1 / 4 + 1e-9 and len(copies) == benchmark.COPIES
+    assert benchmark.two_way_error(original, original) == 0
+
+
+def test_surveys_and_households_in_small(monkeypatch, tmp_path, capsys):
+    surveys = load_benchmark("surveys", monkeypatch)
+    random = np.random.default_rng(1)
+    table = surveys.pa.table(
+        {
+            "Age": random.integers(18, 90, 150),
+            "Sex": random.choice(["f", "m"], 150),
+            "Race": random.choice(["a", "b", "c"], 150),
+            "Marital status": random.choice(["x", "y"], 150),
+            "Education": random.choice(["1", "2", "3", "4"], 150),
+        }
+    )
+    with surveys.pa.CompressedOutputStream(str(tmp_path / "acs2013_ma_persons.csv.gz"), "gzip") as out:
+        surveys.pa.csv.write_csv(table, out)
+    given = argparse.Namespace(folder=tmp_path, records=None)
+    problem = surveys.read(given, "acs", 3, t=0.4)
+    surveys.compare("made up", problem, [0.2], [surveys.mondrian])
+    assert "150 records" in capsys.readouterr().out
+    households = load_benchmark("households", monkeypatch)
+    people = surveys.pa.table({"home": np.repeat(np.arange(12), 2), "age": random.integers(0, 9, 24)})
+    release = households.lv.anonymize(
+        people, quasi=["age"], unit="home", whole_units=True, k=3, method="greedy"
+    )
+    households.check(release, 3)
+    with pytest.raises(AssertionError):
+        households.check(release, 13)

@@ -428,6 +428,26 @@ def count_alone(table: pa.Table) -> int:
     return int((counts == 1).sum())
 
 
+def count_alone_in_units(table: pa.Table, units: Ints) -> int:
+    """Published records of units that no other unit equals, member by member in every column.
+
+    Parameters
+    ----------
+    units : int64 (n,)
+        The unit of each record, from 0.
+    """
+    if not table.num_columns or not len(units):
+        return 0
+    member = np.unique(_joined([_coded(column) for column in table.columns]), return_inverse=True)[1]
+    order, size = np.lexsort([member, units]), np.bincount(units)
+    n_alone = 0
+    for s in np.unique(size).tolist():
+        of_size = member[order][size[units[order]] == s].reshape(-1, s)
+        _, counts = np.unique(of_size, axis=0, return_counts=True)
+        n_alone += s * int((counts == 1).sum())
+    return n_alone
+
+
 def count_alike(values: pa.ChunkedArray, classes: Ints) -> int:
     """Published records in classes whose members all have the same value of a sensitive column; a missing value counts.
 

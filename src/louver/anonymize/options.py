@@ -31,6 +31,9 @@ else:
 UNIT_METHODS = ("auto", "greedy")
 """Methods that can form classes of distinct units."""
 
+UNIT_NUMBER = "unit_id"
+"""The column of fresh numbers of units."""
+
 WEAKER = [method.name for method in METHODS.values() if method.guarantee is Guarantee.FREEFORM]
 
 
@@ -172,6 +175,12 @@ class AnonymizeOptions(VerbOptions):
         None,
         "Household or other unit: k counts different units, and values that all members share are generalised alike. Not published.",
         metavar="COLUMN",
+        group="protection",
+    )
+    whole_units: bool = option(
+        False,
+        "With --unit: publish which records belong together, under fresh numbers (unit_id); k counts units of the same size that are alike "
+        "member by member.",
         group="protection",
     )
     sampling_weight: str | None = option(
@@ -412,6 +421,8 @@ class AnonymizeOptions(VerbOptions):
             )
         if self.unit is not None:
             self._check_unit()
+        if self.whole_units:
+            self._check_whole_units()
         self._check_method()
         self._check_recoding()
         self._check_parts()
@@ -424,6 +435,7 @@ class AnonymizeOptions(VerbOptions):
     def _check_added_columns(self) -> None:
         """Refuse a published column with the name of one that these options add."""
         added = {"class_id": "--class-id"} if self.class_id else {}
+        added |= {UNIT_NUMBER: "--whole-units"} if self.whole_units else {}
         if self.format == "bounds":
             ranges = [name for name in self.quasi if name not in self.categorical]
             added |= {f"{name}_{end}": "--format bounds" for name in ranges for end in ("lower", "upper")}
@@ -469,7 +481,7 @@ class AnonymizeOptions(VerbOptions):
             )
         for flag, is_given in (
             ("--population", self.population is not None),
-            ("--suppress", self.suppress > 0),
+            ("--suppress", self.suppress > 0 and not self.whole_units),
         ):
             if is_given:
                 raise InputError(
@@ -481,6 +493,17 @@ class AnonymizeOptions(VerbOptions):
                 option="--unit",
                 column=self.unit,
             )
+
+    def _check_whole_units(self) -> None:
+        """Refuse options whose meaning would change once records of a unit can be put together."""
+        if self.unit is None:
+            raise InputError("option --whole-units needs --unit.", option="--whole-units")
+        for flag, is_given, reason in WHOLE_REFUSES:
+            if is_given(self):
+                raise InputError(
+                    f"options --whole-units and {flag} cannot be combined: {reason}; leave one out.",
+                    option="--whole-units",
+                )
 
     def _check_method(self) -> None:
         """Refuse options that the method cannot use, and options of other methods."""
@@ -611,6 +634,27 @@ PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] =
 )
 """What --parts cannot be combined with, and why."""
 
+WHOLE_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
+    (
+        "--l",
+        lambda o: o.l is not None,
+        "it counts values of single records, and units would be recognised by all of theirs",
+    ),
+    (
+        "--t",
+        lambda o: o.t is not None,
+        "it compares single records, and units would be recognised by all of theirs",
+    ),
+    ("--keep-order", lambda o: o.keep_order, "the order of members would tell units of a class apart"),
+    ("--against", lambda o: bool(o.against), "people are looked up one by one, not with their units"),
+    (
+        "--register",
+        lambda o: o.registry is not None,
+        "tables are audited against counts of people, not of whole units",
+    ),
+)
+"""What --whole-units cannot be combined with, and why."""
+
 GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     ("--method", lambda o: o.method != "auto", "a method forms classes one by one"),
     ("--k-map", lambda o: o.k_map, "people of a population are matched with classes formed one by one"),
@@ -669,6 +713,7 @@ class AnonymizeKeywords(SourceKeywords, total=False):
     population_count: str | None
     k_map: bool
     unit: str | None
+    whole_units: bool
     sampling_weight: str | None
     against: str | Path | Sequence[str | Path]
     earlier: str | Path | Sequence[str | Path]

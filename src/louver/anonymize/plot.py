@@ -12,15 +12,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from louver.anonymize.alternatives import CurvePoint
+    from louver.anonymize.analyses import Comparisons, TermComparison
     from louver.anonymize.result import AnonymizedRelease
 
-__all__ = ["plot_comparison", "plot_curve", "plot_release"]
+__all__ = ["plot_analyses", "plot_comparison", "plot_curve", "plot_release"]
 
 BAR, INK, BEFORE = "#2a6f97", "#22313f", "#c9d3dc"
 LINES = ("#2a6f97", "#c1442d", "#6a994e", "#8d6a9f", "#bc8034")
 MAX_SIZES = 30
 MAX_TICKS = 10
 PANELS_WIDE = 3
+MAX_TERMS = 40
+WIDEST = 5.0
+"""How far from the original estimate an interval is drawn, in half-widths of the original interval."""
+LOST = "#c1442d"
 
 
 def plot_release(release: AnonymizedRelease) -> Figure:
@@ -72,6 +77,45 @@ def plot_comparison(release: AnonymizedRelease) -> Figure:
     return literal_text(figure)
 
 
+def plot_analyses(found: Comparisons) -> Figure:
+    """Intervals of every estimate before (grey) and after (blue; red where it does not survive), the worst first.
+
+    Each is drawn in half-widths of its original interval, so that estimates of any size stand in one picture.
+    """
+    shown = sorted(found.terms, key=lambda term: (term.survives, term.overlap))[:MAX_TERMS][::-1]
+    figure = blank_figure(9, 1.2 + 0.26 * len(shown))
+    axes = figure.subplots()
+    for place, term in enumerate(shown):
+        axes.plot([-1, 1], [place, place], color=BEFORE, lw=7, solid_capstyle="butt")
+        after = _in_half_widths(term)
+        if after is not None:
+            low, middle, high = after
+            colour = BAR if term.survives else LOST
+            axes.plot([low, high], [place, place], color=colour, lw=2.2, solid_capstyle="butt")
+            axes.plot([middle], [place], "o", color=colour, ms=4)
+    axes.axvline(0, color=INK, lw=0.6)
+    axes.set_yticks(range(len(shown)), [_short(f"{term.analysis}: {term.term}", 44) for term in shown])
+    axes.set_xlim(-WIDEST - 0.3, WIDEST + 0.3)
+    axes.set_xlabel("half-widths of the original 95 % interval")
+    axes.tick_params(colors=INK, labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return literal_text(figure)
+
+
+def _in_half_widths(term: TermComparison) -> tuple[float, float, float] | None:
+    """The interval after and its middle, from the original estimate, cut off at the margin; None where there is none."""
+    if term.after is None or term.after_lower is None or term.after_upper is None:
+        return None
+    half = (term.before_upper - term.before_lower) / 2
+    if half <= 0:
+        return None
+    low, middle, high = (
+        max(-WIDEST, min(WIDEST, (value - term.before) / half))
+        for value in (term.after_lower, term.after, term.after_upper)
+    )
+    return low, middle, high
+
+
 def plot_curve(points: Sequence[CurvePoint]) -> Figure:
     """Detail lost against the highest re-identification risk, one line per method."""
     from matplotlib.ticker import NullFormatter, PercentFormatter
@@ -98,5 +142,5 @@ def plot_curve(points: Sequence[CurvePoint]) -> Figure:
     return literal_text(figure)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 14 else name[:13] + "\u2026"
+def _short(name: str, most: int = 14) -> str:
+    return name if len(name) <= most else name[: most - 1] + "\u2026"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Protocol
 
 import numpy as np
@@ -19,9 +20,19 @@ from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
 from louver._mixing import GOLDEN, mixed
-from louver.anonymize.columns import QuasiColumn, Sensitive, SetColumn, TreeColumn, build_requirements, encode
+from louver.anonymize.columns import (
+    Distance,
+    QuasiColumn,
+    Sensitive,
+    SetColumn,
+    TreeColumn,
+    build_requirements,
+    encode,
+)
 from louver.errors import InputError
 from louver.optim.kernels.classes.diversity import (
+    N_LIMITS,
+    TABLES,
     Requirements,
     count_inplace,
     has_matches,
@@ -53,6 +64,9 @@ __all__ = [
 
 SUPPRESSED = -1
 """Label of a record that is not published."""
+
+OVERLAP_SLACK = 1e-9
+"""Rounding in shares, to the side of a smaller bound."""
 
 REFINEMENTS = 3
 """Rounds of distinguishing unordered categories by the values they occur with."""
@@ -204,6 +218,30 @@ class AnonymizeProblem:
     def least_size(self) -> int:
         """Least number of records in a class: k, or 1 where k counts people of the population."""
         return 1 if self.requirements.matches else self.k
+
+    @property
+    def least_publishable(self) -> int:
+        """Records that every publishable class has at least: more than k where l or t cannot be met by fewer.
+
+        Notes
+        -----
+        l values, or an entropy of log l, need l records. With the distance EQUAL a class of n records with c_v of value v is
+        1 - sum of min(q_v, c_v / n) from the whole table with shares q_v. Of a given n the best counts are found record by record, since
+        every min is concave in c_v. A class without known values is close to any table, so t says nothing where values are missing;
+        nor where records may be left out, since closeness is then measured against the rest.
+        """
+        least = self.least_size
+        for place, column in enumerate(self.sensitive):
+            least = max(least, ceil(column.l or 0))
+            codes = self.requirements.sensitive[:, place]
+            if column.t is None or column.distance is not Distance.EQUAL or self.max_suppressed:
+                continue
+            if len(codes) and codes.min() >= 0:
+                first = int(self.requirements.limits[place * N_LIMITS + TABLES])
+                shares = self.requirements.limits[first : first + column.n_values]
+                while _most_overlap(shares, least) < 1 - column.t - OVERLAP_SLACK and least < len(codes):
+                    least += 1
+        return least
 
     @property
     def is_plain(self) -> bool:
@@ -464,6 +502,13 @@ class Partition:
         """Records of each class."""
         members, starts = self.grouped()
         return list(np.split(members, starts[1:])) if len(starts) else []
+
+
+def _most_overlap(shares: Floats, n: int) -> float:
+    """The greatest sum of min(q_v, c_v / n) over whole numbers c_v that add up to n."""
+    whole = np.floor(shares * n)
+    left = n - int(whole.sum())
+    return float(whole.sum() / n + np.sort(shares - whole / n)[::-1][:left].sum())
 
 
 def _people(

@@ -33,13 +33,14 @@ from louver.anonymize.metrics import (
     WorkedOut,
     count_alike,
     count_alone,
+    count_alone_in_units,
     published_classes,
     published_losses,
     risk_of,
     utility_of,
     worked_out,
 )
-from louver.anonymize.options import AnonymizeOptions
+from louver.anonymize.options import UNIT_NUMBER, AnonymizeOptions
 from louver.anonymize.result import (
     CLASSES_FILE,
     COLUMNS_FILE,
@@ -295,6 +296,13 @@ def arrange_in_memory(
         as_bounds=options.format == "bounds",
         class_ids=shuffled(seen.n)[seen.of_group] if options.class_id else None,
     )
+    n_alone = count_alone(table)
+    if options.whole_units:
+        assert file.problem.units is not None
+        units = np.unique(file.problem.units.codes[is_kept], return_inverse=True)[1]
+        n_alone = count_alone_in_units(table, units)
+        fresh = shuffled(int(units.max(initial=-1)) + 1)
+        table = table.append_column(UNIT_NUMBER, pa.array(fresh[units]))
     if not options.keep_order:
         table = table.take(pa.array(shuffled(table.num_rows)))
     of_record = seen.of_records(group_of)[is_kept]
@@ -305,7 +313,7 @@ def arrange_in_memory(
             for limits in file.problem.sensitive
         },
         worked_out=worked_out(file.records, carried, file.problem.columns, published, group_of, run),
-        n_alone=count_alone(in_order),
+        n_alone=n_alone,
         alike=tuple((name, count_alike(in_order[name], of_record)) for name in options.sensitive),
     )
 
@@ -366,7 +374,7 @@ def risk_as_published(
         np.ones(sum(part.n_unique for part in parts), np.int64),
         _people(parts, seen, options),
         np.concatenate(matches) if matches else None,
-        _count_units([part.units for part in parts], parts, seen),
+        _units_of_classes(parts, seen, options),
     )
 
 
@@ -398,6 +406,17 @@ def _count_units(
     return np.bincount(pairs[:, 0], minlength=seen.n)
 
 
+def _units_of_classes(
+    parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
+) -> Ints | None:
+    """Different units in each published class; of whole units the fewest that are alike, since one member found is all found."""
+    if not options.whole_units:
+        return _count_units([part.units for part in parts], parts, seen)
+    fewest = np.full(seen.n, np.iinfo(np.int64).max)
+    np.minimum.at(fewest, seen.of_group, np.concatenate([part.sizes for part in parts]))
+    return fewest
+
+
 def _units_found(
     parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
 ) -> UnitsFound | None:
@@ -426,7 +445,7 @@ def _listed(
         return None
     values = dict(column for p in published for column in p.columns(options.format == "bounds"))
     listed = pa.table(values).take(pa.array(seen.first))
-    units = _count_units([part.units for part in parts], parts, seen)
+    units = _units_of_classes(parts, seen, options)
     if units is not None:
         return listed.append_column("units", pa.array(units))
     people = _people(parts, seen, options)
@@ -536,6 +555,9 @@ def promises_of(
     if options.recoding == "global":
         columns = list(options.quasi)
         promises.append({"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns})
+    if options.whole_units:
+        about = {"file": DATA_FILE, "quasi": list(quasi), "unit": UNIT_NUMBER, "k": options.k}
+        promises.append({"promise": "whole-units", **about})
     for line in shown:
         common: dict[str, Any] = {
             "file": DATA_FILE,

@@ -36,11 +36,11 @@ class GroupSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySums:
-    """Noisy sums, all with one variance."""
+    """Noisy sums, with one variance or with one for each."""
 
     group: Ints
     value: Ints | Floats
-    variance: float
+    variance: float | Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,6 +18,8 @@ __all__ = ["draw_tables"]
 
 MOST_LABELS = 60
 """Most labels of a column that the model draws; columns with more are drawn uniformly and predict nothing."""
+NUMBERED = ("class_id", "unit_id")
+"""Columns of arbitrary numbers, which predict nothing."""
 MOST_PREDICTING = 20
 """Most labels of an unchanged column that serve as predictors; the rest count as one."""
 
@@ -43,7 +45,8 @@ def draw_tables(
     ends = {name: column.name for column in columns for name in column.published}
     unchanged = [name for name in records.column_names if name not in ends]
     modelled = [column for column in columns if column.model is not None]
-    predictors = [one for one in map(_predictor, (records[name] for name in unchanged)) if one is not None]
+    telling = [records[name] for name in unchanged if name not in NUMBERED]
+    predictors = [one for one in map(_predictor, telling) if one is not None]
     copies = draw_copies(
         [column.model for column in modelled if column.model is not None] + predictors,
         _classes(records, ends),

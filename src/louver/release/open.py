@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver._html import html_table
 from louver.errors import InputError
@@ -115,6 +116,33 @@ class Release:
         told.append(f"  promises {', '.join(str(entry.get('promise')) for entry in self.promises)}")
         told.append(f"  tables {', '.join(self.tables)}")
         return "\n".join(told)
+
+    def table_costs(self) -> dict[str, float] | None:
+        """Of published tables of counts: `small`, the small counts that are shown, and `lost`, the share of numbers hidden or rounded.
+
+        Tables of shares are left out, because `bounds` derives what they reveal; None if there are no counts.
+        """
+        parameters: Any = self.manifest.parameters
+        small, shown, hidden, cells = int(parameters.get("small", 5)), 0, 0, 0
+        for table in parameters.get("tables", ()):
+            rows = self.tables[self._table_of(table)]
+            if "count" not in rows.column_names:
+                continue
+            counts = rows["count"]
+            is_rounded = table.get("base") is not None
+            cells += len(counts)
+            hidden += len(counts) if is_rounded else counts.null_count
+            is_small = pc.and_(pc.greater(counts, 0), pc.less(counts, small))
+            shown += 0 if is_rounded else int(pc.sum(is_small).as_py() or 0)
+        return {"small": shown, "lost": hidden / cells} if cells else None
+
+    def _table_of(self, described: Any) -> str:
+        file = described.get("file") if isinstance(described, dict) else None
+        if not isinstance(file, str) or _table_name(file) not in self.tables:
+            raise InputError(
+                f"{self.path.name} is damaged; check it with `louver verify`.", file=self.path.name
+            )
+        return _table_name(file)
 
     def _repr_html_(self) -> str:
         first, *rest = repr(self).splitlines()

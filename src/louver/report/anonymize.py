@@ -10,7 +10,7 @@ from pathlib import Path
 from louver import __version__
 from louver.anonymize.analyses import Comparisons
 from louver.anonymize.metrics import NEARLY
-from louver.anonymize.plot import plot_comparison, plot_curve
+from louver.anonymize.plot import plot_analyses, plot_comparison, plot_curve
 from louver.anonymize.result import COLUMNS_FILE, AnonymizedRelease
 from louver.anonymize.verdict import level_together
 from louver.data.write import replacing
@@ -193,6 +193,17 @@ def _analyses(found: Comparisons) -> list[str]:
     return [
         "<h2>Which analyses survive</h2>",
         f"<p>{escape(found.sentence)}</p>",
+        *(
+            [
+                picture(
+                    plot_analyses(found),
+                    "Intervals before (grey) and after (blue; red where the estimate does not survive), in half-widths of the original "
+                    "interval; the worst first, cut off at five.",
+                )
+            ]
+            if found.terms
+            else []
+        ),
         table(header, lines),
         f"<p>{escape(how)}</p>",
     ]

@@ -487,6 +487,7 @@ def region_range(spine: RegionTree, level: int, batch: tuple[int, int]) -> tuple
 
 
 DETAILED = "detailed"
+TOTAL = "total"
 """The query of all cells."""
 
 FOR_ESTIMATION = {
@@ -583,6 +584,21 @@ class Design:
     notes: tuple[str, ...] = ()
     has_chosen_shares: bool = False
     extends: str = ""
+
+    @property
+    def published_queries(self) -> tuple[Query, ...]:
+        """Queries that errors are described for: those of the spec, and before them that of everybody where none of them is."""
+        if any(query.n_rows == 1 for query in self.queries):
+            return self.queries
+        name = TOTAL if all(query.name.casefold() != TOTAL for query in self.queries) else f"({TOTAL})"
+        everybody = Query(name=name, row_of=np.zeros(self.n_cells, np.int64), n_rows=1, axes=())
+        return (everybody, *self.queries)
+
+    @property
+    def published_tables(self) -> tuple[tuple[Query, tuple[Attribute, ...]], ...]:
+        """Queries with a table of their own, all of these but the detailed one, and what their rows stand for."""
+        meanings = {q.name: m for q, m in zip(self.queries, self.query_attributes, strict=True)}
+        return tuple((q, meanings.get(q.name, ())) for q in self.published_queries if q.name != DETAILED)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ from louver.topdown.estimation.levels import Estimate
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.plot import level_figures, release_figures
-from louver.topdown.problem import DETAILED, Design, Histograms, Query, SparseLevel
+from louver.topdown.problem import Design, Histograms, Query, SparseLevel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -217,13 +217,12 @@ class TopDownRelease(Shown):
         return next(microdata(self.plan.design, self.estimate.leaves, max(1, self.n_people)))
 
     def tables(self) -> Iterator[tuple[str, Iterator[Part]]]:
-        """Every query but the detailed one: level, region, its attributes, the count and its error, zeros left out."""
+        """The total and every query but the detailed one: level, region, its attributes, the count and its error, zeros left out."""
         design = self.plan.design
         histograms = list(self.levels())[::-1]
         codes = [pa.array(level, pa.string()) for level in design.spine.codes]
-        for query, meaning in zip(design.queries, design.query_attributes, strict=True):
-            if query.name != DETAILED:
-                yield query.name, self._table(query, meaning, histograms, codes)
+        for query, meaning in design.published_tables:
+            yield query.name, self._table(query, meaning, histograms, codes)
 
     def _table(
         self,
@@ -358,8 +357,7 @@ class TopDownRelease(Shown):
                         for attribute in meaning
                     },
                 }
-                for query, meaning in zip(design.queries, design.query_attributes, strict=True)
-                if query.name != DETAILED
+                for query, meaning in design.published_tables
             },
             **self._promised_errors(),
         }

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
+from louver.anonymize.analyses import Comparisons, TermComparison
+from louver.anonymize.plot import plot_analyses
 from louver.errors import InputError
 from louver.report.anonymize import inside_report
 from louver.schema.analysis import analyses_of
@@ -139,3 +141,40 @@ def test_analyses_of_other_columns(one: dict[str, Any], column: str) -> None:
 def test_parts_take_no_analyses(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--analysis"):
         released(people(40), k=2, parts=2, out=tmp_path / "r")
+
+
+def term(
+    name: str, after: tuple[float, float, float] | None, *, survives: bool, overlap: float
+) -> TermComparison:
+    lower, middle, upper = after or (None, None, None)
+    return TermComparison(
+        analysis="mean of hours",
+        term=name,
+        before=10.0,
+        before_lower=8.0,
+        before_upper=12.0,
+        after=middle,
+        after_lower=lower,
+        after_upper=upper,
+        overlap=overlap,
+        survives=survives,
+    )
+
+
+def test_the_picture_draws_the_worst_first_in_half_widths_of_the_original_interval() -> None:
+    terms = (
+        term("good", (9.0, 11.0, 13.0), survives=True, overlap=0.8),
+        term("far", (30.0, 40.0, 50.0), survives=False, overlap=0.0),
+        term("gone", None, survives=False, overlap=0.1),
+    )
+    figure = plot_analyses(Comparisons(terms=terms, not_estimated=(), propensity=None))
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "mean of hours: good",
+        "mean of hours: gone",
+        "mean of hours: far",
+    ]
+    drawn = [(line.get_color(), list(line.get_xdata())) for line in axes.lines if len(line.get_xdata()) == 2]
+    after = [(colour, ends) for colour, ends in drawn if ends not in ([-1, 1], [0, 0], [0, 1])]
+    assert [ends for _, ends in after] == [[-0.5, 1.5], [5.0, 5.0]]
+    assert len({colour for colour, _ in after}) == 2

@@ -34,6 +34,15 @@ def test_the_gradient_is_a_combination_of_the_exact_sums(seed, variance):
     assert np.allclose(known.T @ multipliers, gradient, atol=1e-4)
 
 
+def test_each_noisy_sum_may_have_a_variance_of_its_own():
+    """The second order condition of each sum alone: log(x / prior) + (x - noisy) / variance = 0."""
+    variance = np.array([0.5, 40.0])
+    prior, noisy = np.array([3.0, 3.0]), np.array([9.0, 9.0])
+    counts = fit(prior, [], [NoisySums(np.arange(2), noisy, variance)], sweeps=50)
+    assert np.allclose(np.log(counts / prior) + (counts - noisy) / variance, 0.0, atol=1e-9)
+    assert counts[0] > counts[1]
+
+
 def test_inequalities_hold_where_they_can():
     group = np.zeros(4, dtype=np.int64)
     both = [GroupSums(group, np.array([10.0]))]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import louver as lv
@@ -56,3 +57,16 @@ def test_a_format_of_another_version_is_one_sentence(
         lv.open(out)
     [check] = lv.verify(out).checks
     assert not check.passed and re.search(told, check.found)
+
+
+def test_what_published_counts_show_and_lose(tmp_path: Path) -> None:
+    people = pa.table({"town": ["A"] * 12 + ["B"] * 9, "ill": ["y"] * 3 + ["n"] * 9 + ["y"] * 4 + ["n"] * 5})
+    tables = [{"name": "t", "by": ["town", "ill"], "below": 4}]
+    given = {"registry": tmp_path / "register", "publish": str(tmp_path / "out"), "new_population": True}
+    found = lv.audit(people, tables=tables, small=2, **given)
+    assert found.published
+    assert lv.open(tmp_path / "out").table_costs() == {"small": 0, "lost": 1 / 4}
+    edit(tmp_path / "out", lambda m: m["parameters"]["tables"][0].update(file="data/elsewhere.parquet"))
+    with pytest.raises(InputError, match="is damaged"):
+        lv.open(tmp_path / "out").table_costs()
+    assert lv.open(made(tmp_path / "records")).table_costs() is None

@@ -15,6 +15,7 @@ from louver.anonymize.methods import (
     sorted_cut,
     split_carry,
     units,
+    whole_units,
 )
 from louver.anonymize.methods.method import Method
 
@@ -37,6 +38,7 @@ METHODS = {
         *freeform.METHODS,
         global_recoding.METHOD,
         units.METHOD,
+        whole_units.METHOD,
     )
 }
 
@@ -48,4 +50,6 @@ def method_of(options: AnonymizeOptions) -> Method:
     """The method that these options call for."""
     if options.recoding == "global":
         return global_recoding.METHOD
+    if options.whole_units:
+        return whole_units.METHOD
     return METHODS[options.method] if options.unit is None else units.METHOD

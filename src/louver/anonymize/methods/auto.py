@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver.anonymize.methods import exact, greedy, k_member, sorted_cut
+from louver.anonymize.methods import diverse_growth, exact, greedy, k_member, sorted_cut
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, DistinctRecords, Partition
 from louver.anonymize.watch import NODES_PER_SECOND, Stopped, Watch
@@ -70,8 +70,8 @@ def solve(
     ----------
     problem : AnonymizeProblem
     watch : Watch, optional
-        Its time is for the start (the best of Greedy Search, the best cut of the sorted order and, up to
-        K_MEMBER_RECORDS records, k-member), the neighbours with the bound, and the rounds. Without a limit in time or
+        Its time is for the start (the best of Greedy Search, the best cut of the sorted order and, where l or t is asked for,
+        `diverse_growth`, otherwise up to K_MEMBER_RECORDS records k-member), the neighbours with the bound, and the rounds. Without a limit in time or
         steps there are MAX_SWEEPS sweeps.
     steps : int, optional
         Rounds of annealing, in place of the time limit: the same answer on every machine with any number of workers.
@@ -82,8 +82,8 @@ def solve(
     -----
     Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the
     best start is improved by simulated annealing: records move to a class nearby or are exchanged with a
-    record of it, classes are dissolved into their neighbours and founded from records that others can spare, and
-    records are left out where the problem allows it. Changes that make a class break a requirement are never made.
+    record of it, classes are dissolved into their neighbours and founded from records that others can spare (chosen
+    towards l and t, where these are asked for), and records are left out where the problem allows it. Changes that make a class break a requirement are never made.
     In every round the classes are cut into pieces that lie close together, along other borders each time, and the
     pieces are annealed in threads. They do not depend on the number of threads, and each has its own stream of random
     numbers. The best partition at the end of any round is returned.
@@ -123,7 +123,10 @@ def _best_start(problem: AnonymizeProblem, watch: Watch) -> Partition:
     watch.found(problem, first.loss)
     starts = [first] if watch.is_over else [greedy.solve(problem, watch), first]
     watch.found(problem, starts[0].loss)
-    if problem.n_records <= K_MEMBER_RECORDS and not watch.is_over:
+    if diverse_growth.is_useful(problem):
+        if not watch.is_over:
+            starts.append(diverse_growth.solve(problem, watch))
+    elif problem.n_records <= K_MEMBER_RECORDS and not watch.is_over:
         starts.append(k_member.solve(problem, watch))
     best = min(starts, key=lambda partition: partition.loss)
     watch.found(problem, best.loss)
@@ -353,7 +356,7 @@ def find_neighbours(
     -----
     The distance of two records is the loss per record of a class of both.
 
-    **Lower bound**: a record that is published lies in a class of at least k records, whose loss per record is at least
+    **Lower bound**: a record that is published lies in a class of at least k records (more where l or t need more), whose loss per record is at least
     what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours. A record that is left out loses
     everything, which is no less. The sum over all records is therefore a bound, whatever the classes must meet besides.
 
@@ -361,11 +364,11 @@ def find_neighbours(
 
     **Cost**: O(p (log p + l^2 m)) for l neighbours sought; O(p l) memory.
     """
-    codes, multiplicity = points.codes, points.multiplicity
+    codes, multiplicity, least_size = points.codes, points.multiplicity, problem.least_publishable
     tree = build_tree(problem.geometry, codes, np.arange(len(codes)))
     n_wanted = min(n_wanted, len(codes) - 1)
-    with_triples = 2 * (problem.least_size - 1) <= TRIPLES_SOUGHT
-    n_useful = TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, problem.least_size - 1)
+    with_triples = 2 * (least_size - 1) <= TRIPLES_SOUGHT
+    n_useful = TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, least_size - 1)
     n_sought = min(max(n_wanted, n_useful), len(codes) - 1)
 
     def part(first: int) -> tuple[NDArray[np.int32], int]:
@@ -376,7 +379,7 @@ def find_neighbours(
         keys, reach = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys[:, :n_wanted] & NUMBER_MASK).astype(np.int32)
         least = least_losses(
-            problem.geometry, codes, multiplicity, keys, reach, first, problem.least_size, with_triples
+            problem.geometry, codes, multiplicity, keys, reach, first, least_size, with_triples
         )
         return near, int(multiplicity[first:last] @ least)
 

@@ -56,7 +56,7 @@ class UnitPartition(Partition):
     Attributes
     ----------
     cells : int64 (n,)
-        Cell of each record; a class lies in one cell, and so does a unit.
+        Cell of each record, -1 where it is suppressed; a class lies in one cell, and so does a unit.
     shared : tuple of int
         Positions of the columns that are constant within every unit.
     """
@@ -69,7 +69,7 @@ class UnitPartition(Partition):
         members, starts = self.grouped()
         if column not in self.shared:
             return members, starts, np.arange(len(starts))
-        order = np.argsort(self.cells, kind="stable")
+        order = np.argsort(self.cells, kind="stable")[self.n_suppressed :]
         firsts = np.flatnonzero(np.diff(self.cells[order], prepend=-1))
         return order, firsts, self.cells[members[starts]]
 

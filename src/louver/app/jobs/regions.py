@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from louver.app.jobs.releases import release_folder
 from louver.app.regions import Outlines, Region, Regions, read_outlines
@@ -127,7 +126,7 @@ def compared(folder: str, names: Sequence[str], run: Run) -> dict[str, dict[str,
         try:
             release = open_release(release_folder(folder, name))
             content = (
-                _tables_compared(release)
+                release.table_costs()
                 if release.kind == "audit"
                 else _noise_compared(folder, name, release, run)
             )
@@ -150,27 +149,3 @@ def _noise_compared(folder: str, name: str, release: Release, run: Run) -> dict[
     if not errors or len(errors) < len(lowest):
         return None
     return {"off": float(np.mean(errors)) / max(float(np.mean([one.count for one in lowest])), 1.0)}
-
-
-def _tables_compared(release: Release) -> dict[str, float] | None:
-    """Counts of all tables together; shares are left out, because `bounds` derives what they reveal."""
-    parameters: Any = release.manifest.parameters
-    small, content, hidden, cells = int(parameters.get("small", 5)), 0, 0, 0
-    for table in parameters.get("tables", ()):
-        rows = release.tables[_stem(table)]
-        if "count" not in rows.column_names:
-            continue
-        counts = rows["count"]
-        is_rounded = table.get("base") is not None
-        cells += len(counts)
-        hidden += len(counts) if is_rounded else counts.null_count
-        inside = pc.and_(pc.greater(counts, 0), pc.less(counts, small))
-        content += 0 if is_rounded else int(pc.sum(inside).as_py() or 0)
-    return {"small": content, "lost": hidden / cells} if cells else None
-
-
-def _stem(table: Any) -> str:
-    file = table.get("file") if isinstance(table, dict) else None
-    if not isinstance(file, str):
-        raise InputError("the release is damaged; check it with `louver verify`.")
-    return file.removesuffix(".parquet").removeprefix("data/")

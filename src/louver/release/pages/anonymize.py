@@ -94,6 +94,11 @@ def _meaning(manifest: Manifest) -> str:
     """What the guarantee means, and what diversity and closeness count if it is about units."""
     k, guarantee = manifest.results["k"], manifest.results["guarantee"]
     told = [MEANING[guarantee].format(k=k, others=k - 1)]
+    if manifest.parameters.get("whole_units"):
+        told.append(
+            f"Records with the same unit_id belong together, and at least {k - 1:,} other units of the same size have the same published "
+            "quasi-identifiers, member by member."
+        )
     if guarantee == "k-units" and manifest.parameters.get("l") is not None:
         told.append(
             "The l sensitive values of a class are those of as many different units, as its maker counted them."

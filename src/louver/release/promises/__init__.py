@@ -49,6 +49,7 @@ from louver.release.promises.rounded import (
 )
 from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
+from louver.release.promises.whole_units import WholeUnits, check_whole_units
 
 __all__ = ["PROMISES", "REQUIRED", "Context", "Outcome", "Promise", "Required"]
 
@@ -62,6 +63,7 @@ PROMISES: Mapping[str, Registered] = {
     "k-anonymity": Registered(KAnonymity, check_k_anonymity),
     "k-map": Registered(KMap, check_k_map),
     "k-units": Registered(KUnits, check_k_units),
+    "whole-units": Registered(WholeUnits, check_whole_units),
     "freeform": Registered(Freeform, check_freeform),
     "l-diversity": Registered(LDiversity, check_l_diversity),
     "t-closeness": Registered(TCloseness, check_t_closeness),
@@ -91,7 +93,7 @@ REQUIRED: Mapping[str, Required] = {
     "anonymize": Required(
         always=frozenset({"records", "mapping", "losses"}),
         one_of=frozenset({"k-anonymity", "k-map", "k-units", "freeform"}),
-        may=frozenset({"l-diversity", "t-closeness", "columns", "csv", "one-recoding"}),
+        may=frozenset({"l-diversity", "t-closeness", "columns", "csv", "one-recoding", "whole-units"}),
     ),
     "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
     "protect": Required(

@@ -43,7 +43,10 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
     for entry in by_name.get(sort, [{}]):
         if entry.get("k") != asked.get("k") or type(entry.get("k")) is not int:
             yield f'"{sort}" is not promised with the k that was asked for'
-    for name in (sort, "l-diversity", "t-closeness"):
+    whole = [entry.get("k") for entry in by_name.get("whole-units", [])]
+    if whole != ([asked.get("k")] if asked.get("whole_units") else []):
+        yield '"whole-units" is not promised as it was asked for'
+    for name in (sort, "l-diversity", "t-closeness", "whole-units"):
         for entry in by_name.get(name, []):
             if not _holds_all(entry.get("quasi", []), asked):
                 yield f'"{name}" does not speak of the quasi-identifiers that were asked for'

@@ -64,6 +64,7 @@ def _anonymize(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tup
         *asked.get("sensitive", ()),
         *asked.get("keep", ()),
         "class_id",
+        "unit_id",
     ]
     columns += [f"{name}_{end}" for name in asked.get("quasi", ()) for end in ("lower", "upper")]
     # With a dictionary of all columns, `columns` compares it with the file.

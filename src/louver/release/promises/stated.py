@@ -240,6 +240,7 @@ class AnonymizeParameters(_StatedPart):
     population_count: Own | None = None
     k_map: bool = False
     unit: Own | None = None
+    whole_units: bool = False
     sampling_weight: Own | None = None
     top_code: dict[Name, Number] = {}
     bottom_code: dict[Name, Number] = {}

@@ -186,7 +186,7 @@ def simulate_errors(
         return None
     n_runs = max(n_runs, min(MOST_RUNS, -(-POOLED // spine.sizes[-1])))
     truth = AssumedTruth.of(plan, leaves)
-    queries = _with_total(plan)
+    queries = plan.design.published_queries
     own, final = least_squares_units(plan, truth.problem, queries)
     digest, most = _digest(leaves), min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells))
     samples: dict[tuple[int, int], list[Sample]] = {}
@@ -257,16 +257,6 @@ def _digest(leaves: SparseLevel) -> str:
     for part in (leaves.start, leaves.cell, leaves.count):
         hasher.update(np.ascontiguousarray(part, "<i8").tobytes())
     return hasher.hexdigest()
-
-
-def _with_total(plan: QueryPlan) -> tuple[Query, ...]:
-    """The queries of a design, and one for the number of people where there is none."""
-    queries = plan.design.queries
-    if any(query.n_rows == 1 for query in queries):
-        return queries
-    names = {query.name for query in queries}
-    name = "total" if "total" not in names else "(total)"
-    return (Query(name=name, row_of=np.zeros(plan.design.n_cells, np.int64), n_rows=1, axes=()), *queries)
 
 
 def least_squares_units(

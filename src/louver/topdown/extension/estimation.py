@@ -30,6 +30,7 @@ from louver.topdown.estimation.batches import Span
 from louver.topdown.estimation.levels import Estimate, LevelReport
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
+from louver.topdown.extension.root import posterior_of_answers
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
 
@@ -38,9 +39,9 @@ __all__ = ["estimate_classes"]
 PROPOSALS = 20
 """Changes tried for each person once everyone has been placed."""
 
-ROOT_TRUST = 256.0
-"""The root has no parent to resemble: its noise is taken to have so many times less variance, or even counts would pull the many small
-cells up by as much as their noise (persons of 105 and over: 150 in place of 28)."""
+ROOT_TRUST = 16.0
+"""The root has no parent to resemble: what is known of its answers is taken to have so many times less variance, or even counts would pull
+the many small cells up."""
 
 CLOSED = 1e-6  # of what would be expected, where a bound allows no one
 
@@ -197,7 +198,6 @@ class _Wanted:
         pair_cell: Ints,
         place: Ints,
         answers: Sequence[Ints],
-        trust: float,
     ) -> _Wanted:
         measured = extension.plan.measured[level]
         row = np.array([one.query.row_of[cells] for one in measured], dtype=np.int64).reshape(
@@ -209,7 +209,7 @@ class _Wanted:
             NoisySums(
                 place * one.query.n_rows + row[q, pair_cell],
                 answer.ravel().astype(np.float64),
-                one.distribution.variance / trust,
+                one.distribution.variance,
             )
             for q, (one, answer) in enumerate(zip(measured, answers, strict=True))
         )
@@ -256,7 +256,7 @@ def _share_out(
 ) -> tuple[SparseLevel, float]:
     """The children of a batch of parents."""
     place, n_places = tables.child[tables.pair_child], len(closed)
-    wanted = _Wanted.of(extension, level, tables.cell, tables.pair_cell, place, answers, 1.0)
+    wanted = _Wanted.of(extension, level, tables.cell, tables.pair_cell, place, answers)
     prior, marks = tables.prior(), extension.marks[tables.cell]
     if closed.any():
         prior[(marks[tables.pair_cell] & closed[place]) != 0] *= CLOSED
@@ -297,7 +297,7 @@ def _share_out(
 def _draw_root(
     extension: Extension, own: SparseLevel, answers: Sequence[Ints], run: Run
 ) -> tuple[SparseLevel, float]:
-    """The root: every class over all its possible cells."""
+    """The root: every class over all its possible cells, by what its answers say one by one."""
     class_of = extension.refinement.class_of
     people = np.zeros(extension.first.n_cells, dtype=np.int64)
     people[own.cell] = own.count
@@ -307,9 +307,13 @@ def _draw_root(
     class_start = np.append(class_start, len(cells)).astype(np.int64)
     prior = people[known][place] / np.diff(class_start)[place]
     everyone, nobody = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64)
-    wanted = _Wanted.of(extension, 0, cells, everyone, nobody, answers, ROOT_TRUST)
+    wanted = _Wanted.of(extension, 0, cells, everyone, nobody, answers)
     kept = _kept(extension, 0, slice(0, 1), cells, everyone, nobody)
-    counts = fit(prior, [GroupSums(place, people[known])], wanted.noisy, kept, run=run)
+    trusted = []
+    for sums, one in zip(wanted.noisy, extension.plan.measured[0], strict=True):
+        mean, variance = posterior_of_answers(sums.value.astype(np.int64), one.distribution)
+        trusted.append(NoisySums(sums.group, mean, variance / ROOT_TRUST))
+    counts = fit(prior, [GroupSums(place, people[known])], trusted, kept, run=run)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
     chosen = np.zeros(int(start[-1]), dtype=np.int64)
     run.attend(

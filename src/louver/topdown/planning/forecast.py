@@ -41,7 +41,6 @@ from louver.topdown.planning.shares import (
     exact_marginals,
     has_bayes_errors,
     total_query,
-    wanted_queries,
     with_shares,
 )
 from louver.topdown.planning.stand_in import draw_stand_in, read_stand_in, refuse_records
@@ -211,7 +210,7 @@ def forecast(
 ) -> PlanForecast:
     """Forecast every plan, on the same stand-in and with the same seeds; simulating at least once where there is no closed form."""
     lines: list[ForecastLine] = []
-    if any(closed_form(plan, wanted_queries(plan.design)) is None for plan in plans.values()):
+    if any(closed_form(plan, plan.design.published_queries) is None for plan in plans.values()):
         simulations = max(simulations, 1)
     for name, plan in plans.items():
         lines += _lines(name, plan, leaves, simulations, engine, run)
@@ -230,7 +229,7 @@ def _lines(
 ) -> list[ForecastLine]:
     """Forecasts of one plan."""
     design = plan.design
-    queries, truth = wanted_queries(design), add_levels(design.spine, leaves, design.n_cells)
+    queries, truth = design.published_queries, add_levels(design.spine, leaves, design.n_cells)
     closed = closed_form(plan, queries)
     sums = _simulated(plan, leaves, queries, simulations, engine, run)
     lines = []
@@ -394,7 +393,7 @@ def _live(design: Design, leaves: SparseLevel) -> Floats:
 
 def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
     """The requirements on the release, in numbers."""
-    wanted, aim = wanted_queries(design), Aim.named(options.workload, design)
+    wanted, aim = design.published_queries, Aim.named(options.workload, design)
     if options.weight:
         weights = np.zeros_like(aim.weights)
         for key, weight in options.weight.items():
@@ -420,7 +419,7 @@ def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
 
 def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
     """Level and queries that LEVEL/QUERY, or LEVEL alone, names."""
-    names = [query.name for query in wanted_queries(design)]
+    names = [query.name for query in design.published_queries]
     level, slash, query = key.rpartition("/") if "/" in key else (key, "", "")
     if level not in design.spine.names or (slash and query not in names):
         message = f"option {option} names a level or query that the spec does not have; write LEVEL/QUERY, as in tract/total."
@@ -436,7 +435,7 @@ def _verdicts(
     for key, percent in targets.items():
         level, queries = _place(design, key, "--target")
         for query in queries:
-            line = found.line(CHOSEN, design.spine.names[level], wanted_queries(design)[query].name)
+            line = found.line(CHOSEN, design.spine.names[level], design.published_queries[query].name)
             error = 100.0 * (line.relative or 0.0)
             is_reached = is_reached and error <= percent
             how = "is reached" if error <= percent else "cannot be reached within the budget"
@@ -458,7 +457,7 @@ def _verdicts(
 def _each(design: Design, targets: Mapping[str, float]) -> list[tuple[tuple[str, str], float]]:
     places = [(_place(design, key, "--target"), percent) for key, percent in targets.items()]
     return [
-        ((design.spine.names[level], wanted_queries(design)[query].name), percent)
+        ((design.spine.names[level], design.published_queries[query].name), percent)
         for (level, queries), percent in places
         for query in queries
     ]

@@ -49,7 +49,6 @@ __all__ = [
     "precision_of",
     "scalar_tree",
     "total_query",
-    "wanted_queries",
     "with_shares",
 ]
 
@@ -85,7 +84,7 @@ class Aim:
     Parameters
     ----------
     weights : ndarray of float64, shape (levels, wanted)
-        How much the error of each query matters, including the total (`wanted_queries`).
+        How much the error of each query matters, including the total (`Design.published_queries`).
     targets : mapping of (level, wanted) to float
         Target standard errors.
     power : float
@@ -103,13 +102,13 @@ class Aim:
     @classmethod
     def named(cls, name: str, design: Design) -> Aim:
         """ "even": all levels and queries count, and none is neglected; "below": only the lowest three levels."""
-        weights = np.ones((design.spine.n_levels, len(wanted_queries(design))))
+        weights = np.ones((design.spine.n_levels, len(design.published_queries)))
         if name == "below":
             weights[: max(len(weights) - LOWEST, 0)] = 0.0
             return cls(weights=weights)
         if not has_bayes_errors(design):
             return cls(weights=weights, power=4.0)
-        weights[:, [query.n_rows == 1 for query in wanted_queries(design)]] = TOTALS
+        weights[:, [query.n_rows == 1 for query in design.published_queries]] = TOTALS
         levels = np.minimum(np.log1p(np.array(design.spine.sizes, np.float64)) / np.log1p(MANY), 1.0)
         levels[-1] *= LEAVES
         return cls(weights=weights, power=4.0, levels=levels)
@@ -237,7 +236,7 @@ def scalar_tree(design: Design, live: Floats) -> ScalarTree:
     return ScalarTree(
         children=sizes[1:] / sizes[:-1],
         gain=np.array([subspaces.precision([query], [1.0]) for query in design.queries]),
-        spread=np.stack([subspaces.spread(query) for query in wanted_queries(design)], axis=1),
+        spread=np.stack([subspaces.spread(query) for query in design.published_queries], axis=1),
         is_known=np.array(known),
         live=live,
     )
@@ -253,16 +252,8 @@ def exact_marginals(design: Design) -> list[list[Query]]:
 
 
 def total_query(design: Design) -> Query:
-    """The query that counts everybody; if the spec has none, one that is reported alongside its queries."""
-    found = next((query for query in design.queries if query.n_rows == 1), None)
-    name = "total" if all(query.name != "total" for query in design.queries) else "everybody"
-    return found or Query(name=name, row_of=np.zeros(design.n_cells, np.int64), n_rows=1, axes=())
-
-
-def wanted_queries(design: Design) -> tuple[Query, ...]:
-    """All queries of a spec, and the total."""
-    total = total_query(design)
-    return design.queries if total in design.queries else (total, *design.queries)
+    """The query that counts everybody; if the spec has none, the one that is published alongside its queries."""
+    return next(query for query in design.published_queries if query.n_rows == 1)
 
 
 def precision_of(design: Design) -> Callable[[Numbers], Numbers]:
@@ -310,7 +301,7 @@ def _squares(
         return _Squares(tree.variances, lambda precision: tree.variances(precision, is_plain=True))
     if departures is None:
         departures = made_up_departures(design, people or DEFAULT_PEOPLE * design.spine.sizes[-1])
-    sizes, wanted = design.spine.sizes, wanted_queries(design)
+    sizes, wanted = design.spine.sizes, design.published_queries
     has_prior = [ESTIMATORS[design.options.estimator].has_prior(sizes, level) for level in range(len(sizes))]
     is_free = not any(s.is_invariant and s.level == len(sizes) - 1 for s in design.statements)
     errors = BayesErrors.of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -86,13 +87,35 @@ def test_what_is_public_has_no_error(tmp_path):
     assert all(row["lower_90"] >= 1 for row in quarters if row["quarters"] == "jail")
 
 
+def test_every_release_has_a_table_of_totals(tmp_path):
+    release = topdown(write_town(tmp_path / "town"), out=tmp_path / "out", seed=4, intervals=2)
+    assert all(query.n_rows > 1 for query in release.plan.design.queries)  # the spec asks for none
+    table = pq.read_table(release.path / "data/tables/total.parquet").to_pylist()
+    people = Counter(pq.read_table(release.path / "data/microdata.parquet")["block"].to_pylist())
+    assert {row["region"]: row["count"] for row in table if row["level"] == "block"} == people
+    assert all(row["lower_90"] <= row["count"] <= row["upper_90"] for row in table)
+    assert doubt(release.path, "topdown").passed
+    path = release.path / "data/tables/total.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+    found = doubt(release.path, "topdown")
+    assert not found.passed and 'table "total" is not what the people add up to' in found.found
+
+
+def test_a_table_of_another_meaning_keeps_its_name(tmp_path):
+    spec = SPEC.replace('quarters = ["quarters"]', 'total = ["quarters"]').replace(
+        'quarters = "1/4"', 'total = "1/4"'
+    )
+    release = topdown(write_town(tmp_path / "town", spec), seed=4, intervals=0)
+    assert [query.name for query, _ in release.plan.design.published_tables][:2] == ["(total)", "total"]
+
+
 def test_the_same_for_any_number_of_workers(tmp_path):
     town = write_town(tmp_path / "town")
     outs = [tmp_path / f"out{n}" for n in (1, 2)]
     for n, out in zip((1, 2), outs, strict=True):
         topdown(town, out=out, seed=1, intervals=2, engine=f"local:{n}")
     files = sorted(path.relative_to(outs[0]) for path in (outs[0] / "data").rglob("*.parquet"))
-    assert len(files) == 5
+    assert len(files) == 6
     for name in files:
         assert (outs[0] / name).read_bytes() == (outs[1] / name).read_bytes()
 

@@ -17,6 +17,7 @@ import pytest
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
 from louver.optim.entropy import GroupSums, NoisySums, fit
 from louver.privacy.budget import Measure
+from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.manifest import file_entry
@@ -26,6 +27,7 @@ from louver.topdown import estimate, extend, measure, topdown
 from louver.topdown.extension import estimation, problem, repair
 from louver.topdown.extension import result as solve
 from louver.topdown.extension.constraints import Constraints
+from louver.topdown.extension.root import posterior_of_answers
 from louver.topdown.measuring import sealing
 from releases import doubt, edit
 from topdown_larger import CONVENTS, LARGER, write_larger
@@ -94,7 +96,8 @@ def test_what_workers_get_tells_nothing_of_where_the_records_are(made):
 def test_the_root_stays_with_its_answers_where_even_counts_are_far_off():
     """Half of the cells are empty and were answered with zero; evenly divided, each would have 100 people."""
     cells, everyone = np.arange(50), np.zeros(50, np.int64)
-    answers = NoisySums(cells, np.where(cells < 25, 0, 200), 50.0 / estimation.ROOT_TRUST)
+    mean, variance = posterior_of_answers(np.where(cells < 25, 0, 200), DiscreteLaplace(Fraction(5)))
+    answers = NoisySums(cells, mean, variance / estimation.ROOT_TRUST)
     counts = fit(np.full(50, 100.0), [GroupSums(everyone, np.array([5000]))], [answers])
     assert counts[:25].max() < 0.25 * 50**0.5  # a quarter of the noise's standard deviation
 
@@ -390,7 +393,7 @@ def test_edits_that_go_one_way_are_answered_elsewhere(households, monkeypatch):
 
     monkeypatch.setattr(solve, "repair", compared)
     monkeypatch.setattr(
-        estimation, "ROOT_TRUST", 16.0
+        estimation, "ROOT_TRUST", 0.1
     )  # some people in every cell, to be changed the other way
     try:
         (there / "convents.csv").write_text(re.sub(r"^(2.*),1$", r"\1,99", table, flags=re.MULTILINE))

@@ -28,7 +28,6 @@ from louver.topdown.planning.shares import (
     precision_of,
     scalar_tree,
     usual_parts,
-    wanted_queries,
     with_shares,
 )
 from louver.topdown.planning.stand_in import draw_stand_in
@@ -158,7 +157,7 @@ def test_shares_of_fine_tables_are_those_of_least_squares(tmp_path):
 def errors(tmp_path):
     """Errors of `bayes` in the town, whose 8 blocks count as many."""
     design = regular(tmp_path)
-    tree, wanted = scalar_tree(design, np.ones((4, 3))), wanted_queries(design)
+    tree, wanted = scalar_tree(design, np.ones((4, 3))), design.published_queries
     departures = made_up_departures(design, 400.0)
     return BayesErrors.of(
         tree, departures, design.queries, wanted, has_prior=[False, True, True, True], has_leaf_prior=True

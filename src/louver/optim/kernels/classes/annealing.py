@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver.optim.kernels import inner, kernel
-from louver.optim.kernels.classes.diversity import n_sensitive_values
+from louver.optim.kernels.classes.diversity import count_inplace, lack, n_sensitive_values
 from louver.optim.kernels.classes.draft_partition import (
     CORE,
     FIRST,
@@ -274,11 +274,19 @@ def dissolve(draft, a, allowance, state):
 
 @inner
 def gather(draft, x):
-    """Choose x and the nearest records that their classes can spare, up to the least size; returns their number."""
-    wanted = draft.least_size
+    """Choose x and the nearest records that their classes can spare, until they may be a class; returns their number.
+
+    Where more than size is asked of a class, a record is taken only if it brings the class nearer to what is asked. Too few are returned
+    if there is no such class.
+    """
+    wanted, limits, counts = draft.least_size, draft.limits, draft.gathered
     chosen, target, points = draft.chosen, draft.target, draft.points
     chosen[0], target[0] = x, draft.records[x, LABEL]
-    n = 1
+    n, lacking = 1, 0.0
+    if not draft.is_free:
+        counts[:] = 0
+        count_inplace(limits, counts, draft.sensitive[x], 1)
+        lacking = lack(limits, counts)
     p = np.int64(draft.records[x, POINT])
     for i in range(-1, points[p, N_NEAR]):
         q = p if i < 0 else np.int64(draft.near[p, i])
@@ -290,15 +298,23 @@ def gather(draft, x):
                 n += 1
                 z = np.int64(draft.records[z, NEXT])
         for z in range(points[q, FIRST], min(points[q + 1, FIRST], points[q, FIRST] + COPIES)):
-            if n == wanted:
+            if n >= wanted and lacking <= 0.0:
                 return n
+            if n == chosen.shape[0]:
+                return 0
             c = draft.records[z, LABEL]
-            if z == x or c < 0 or c == core:
+            if z == x or c < 0 or c == core or draft.classes[c, SIZE] - count_of(c, target, n) <= wanted:
                 continue
-            if draft.classes[c, SIZE] - count_of(c, target, n) > wanted:
-                chosen[n], target[n] = z, c
-                n += 1
-    return n
+            if not draft.is_free:
+                count_inplace(limits, counts, draft.sensitive[z], 1)
+                then = lack(limits, counts)
+                if then > lacking or (then == lacking and lacking > 0.0):
+                    count_inplace(limits, counts, draft.sensitive[z], -1)
+                    continue
+                lacking = then
+            chosen[n], target[n] = z, c
+            n += 1
+    return n if lacking <= 0.0 else 0
 
 
 @inner
@@ -307,17 +323,18 @@ def found(draft, x, allowance):
     wanted, totals = draft.least_size, draft.totals
     if totals[N_SPARE] == 0 or draft.classes[draft.records[x, LABEL], SIZE] <= wanted:
         return False
-    if gather(draft, x) < wanted:
+    n = gather(draft, x)
+    if n < wanted:
         return False
     chosen, target = draft.chosen, draft.target
     new = draft.spare[totals[N_SPARE] - 1]
-    for i in range(wanted):
+    for i in range(n):
         unlink_inplace(draft, chosen[i])
         link_inplace(draft, new, chosen[i])
     refresh_inplace(draft, new)
     change = draft.classes[new, LOSS]
     is_fine = is_allowed(draft, new, NOBODY, NOBODY)
-    for i in range(wanted):
+    for i in range(n):
         c = target[i]
         if count_of(c, target, i) == 0 and not is_core(draft, c):
             change -= draft.classes[c, LOSS]
@@ -326,15 +343,15 @@ def found(draft, x, allowance):
             is_fine = is_fine and is_allowed(draft, c, NOBODY, NOBODY)
     if is_fine and change <= allowance:
         totals[N_SPARE] -= 1
-        for i in range(wanted):
+        for i in range(n):
             if count_of(target[i], target, i) == 0:
                 settle_inplace(draft, target[i])
         settle_inplace(draft, new)
         return True
-    for i in range(wanted):
+    for i in range(n):
         unlink_inplace(draft, chosen[i])
         link_inplace(draft, target[i], chosen[i])
-    for i in range(wanted):
+    for i in range(n):
         if not is_core(draft, target[i]):
             refresh_inplace(draft, target[i])
     draft.classes[new, LOSS] = 0
@@ -409,7 +426,8 @@ def new_draft(scene, members, place, quota):
         scene.geometry, scene.limits, codes, others, sensitive, records, points, near, classes,
         np.empty((c, 4, n_intervals + n_others), np.int32), np.empty((c, 2, w), np.uint64),
         np.empty(c, np.int64), np.array([0, quota]), np.empty(room, np.int64), np.empty(room, np.int64),
-        np.empty(n_sensitive_values(scene.limits), np.int64), k, scene.full, scene.is_free,
+        np.empty(n_sensitive_values(scene.limits), np.int64), np.empty(n_sensitive_values(scene.limits), np.int64),
+        k, scene.full, scene.is_free,
     )  # fmt: skip
 
 

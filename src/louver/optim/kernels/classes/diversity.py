@@ -24,6 +24,7 @@ __all__ = [
     "distance",
     "has_matches",
     "is_diverse",
+    "lack",
     "n_known",
     "n_sensitive_values",
     "variety",
@@ -162,6 +163,23 @@ def is_diverse(limits, counts):
         if farthest >= 0 and distance(limits, s, counts) > farthest + SLACK:
             return False
     return True
+
+
+@kernel
+def lack(limits, counts):
+    """How far a class with these counts is from being diverse, 0 if it is: what is missing in values and entropy, and the distance beyond."""
+    total = 0.0
+    for s in range(np.int64(limits[0])):
+        field = s * N_LIMITS
+        n_distinct, entropy = variety(limits, s, counts)
+        total += max(0.0, limits[field + LEAST_DISTINCT] - n_distinct)
+        if entropy < limits[field + LEAST_ENTROPY] - SLACK:
+            total += limits[field + LEAST_ENTROPY] - entropy
+        farthest = limits[field + FARTHEST]
+        if farthest >= 0:
+            beyond = distance(limits, s, counts) - farthest
+            total += beyond if beyond > SLACK else 0.0
+    return total
 
 
 @kernel

@@ -112,8 +112,8 @@ class DraftPartition(NamedTuple):
     totals : int64 (2,)
     chosen, target : int64 (h,)
         Room for a list of records and of the classes they leave or enter.
-    counts : int64 (values,)
-        Room to count sensitive values in.
+    counts, gathered : int64 (values,)
+        Room to count sensitive values in: of a class that is judged, and of one that is gathered.
     least_size, full : int64
         Least number of records in a class; units that a record left out loses.
     is_free : bool
@@ -136,6 +136,7 @@ class DraftPartition(NamedTuple):
     chosen: NDArray[np.int64]
     target: NDArray[np.int64]
     counts: NDArray[np.int64]
+    gathered: NDArray[np.int64]
     least_size: np.int64
     full: np.int64
     is_free: np.bool_

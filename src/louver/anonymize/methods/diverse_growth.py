@@ -1,0 +1,66 @@
+"""Diverse growth: classes grown record by record towards k, l and t together; one of the starts of `auto`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver.anonymize.methods.method import repaired
+from louver.anonymize.problem import AnonymizeProblem, Partition
+from louver.anonymize.watch import Watch
+from louver.optim.kernels.classes.diverse_growth import diverse_labels
+from louver.optim.kernels.classes.diversity import n_sensitive_values
+
+__all__ = ["is_useful", "solve"]
+
+MOST_VALUES = 1000
+"""Up to this many sensitive values: what a record adds to a class is judged in time proportional to them."""
+
+STRICTNESS = (0.0, 0.5)
+"""How much of the greatest step towards the requirements a record must make: cheap records first, or small classes first."""
+
+
+def is_useful(problem: AnonymizeProblem) -> bool:
+    """Whether classes have to meet more than a size, and can be grown towards it."""
+    n_values = n_sensitive_values(problem.requirements.limits)
+    return 0 < n_values <= MOST_VALUES and not problem.requirements.matches
+
+
+def solve(problem: AnonymizeProblem, watch: Watch) -> Partition:
+    """The better of two partitions whose classes were grown until they met all requirements.
+
+    Parameters
+    ----------
+    problem : AnonymizeProblem
+    watch : Watch
+        Once its time is up, no further class is grown.
+
+    Notes
+    -----
+    A class starts from the first record left in the sorted order. From the nearest records left it takes the one by which its region grows
+    least, among those that bring it nearer to l and t, until it has k records and meets them. Records that find no class are united with
+    the cheapest one that stays publishable. Uniting whole classes of k records instead, as all other methods do, makes classes of
+    several times the size that t needs.
+
+    **Cost**: classes x (the search for near records + records of a class x values).
+    """
+    best: Partition | None = None
+    for strictness in STRICTNESS:
+        if best is not None and watch.is_over:
+            break
+        labels = diverse_labels(
+            problem.geometry,
+            problem.requirements,
+            problem.codes,
+            np.arange(problem.n_records),
+            problem.least_size,
+            strictness,
+            watch.stop,
+        )
+        watch.run.check()
+        alone = np.flatnonzero(labels < 0)
+        labels[alone] = labels.max(initial=-1) + 1 + np.arange(len(alone))
+        found = problem.partition(repaired(problem, labels, watch), method="auto")
+        if best is None or found.loss < best.loss:
+            best = found
+    assert best is not None
+    return best

@@ -1,0 +1,62 @@
+"""What noisy answers of the root say one by one: it has no parent to resemble, and most rows of its fine marginals are empty.
+
+Set to zero where they are below it, noisy answers of empty rows would add people, whom exact sums then take from the large rows. So
+each answer is replaced by its posterior mean, and counts by its posterior variance. How many rows are empty or small is learnt from the
+answers of the query themselves.
+
+Notes
+-----
+**Privacy**: post-processing of noisy answers.
+**Implements**: empirical Bayes with a mixture of uniform distributions, by EM.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from louver._arrays import Floats, Ints
+from louver.privacy.distributions import Distribution
+from louver.topdown.estimation.noise_tables import PROBABILITIES
+
+__all__ = ["posterior_of_answers"]
+
+N_CLASSES = 12  # classes of sizes, by logarithm; and one for zero
+LARGE = 10.0  # standard deviations from which on an answer is left as it is
+REACH = 20.0  # standard deviations that small counts can have
+N_STEPS = 100  # steps of the EM algorithm
+PSEUDO_COUNT = 0.5
+LEAST_VARIANCE = 0.25
+
+
+def posterior_of_answers(answers: Ints, noise: Distribution) -> tuple[Floats, Floats]:
+    """Posterior mean and variance of every row of a query.
+
+    Parameters
+    ----------
+    answers : ndarray of int64, shape (rows,)
+    noise : Distribution
+        What was added to each of them.
+    """
+    deviation = float(np.sqrt(noise.variance))
+    mean, variance = answers.astype(np.float64), np.full(len(answers), float(noise.variance))
+    small = np.flatnonzero(answers < LARGE * deviation)
+    counts = np.arange(int(REACH * deviation) + 2)
+    first = np.unique(np.append([0, 1], np.geomspace(2, len(counts), N_CLASSES).astype(np.int64)))
+    own = np.searchsorted(first, counts, side="right") - 1
+    sizes = np.bincount(own)
+    if not len(small):
+        return mean, variance
+    likelihood = PROBABILITIES[noise.name](answers[small][:, None] - counts, float(noise.variance))
+    by_class = np.add.reduceat(likelihood, np.flatnonzero(np.diff(own, prepend=-1)), axis=1) / sizes
+    weights = np.full(len(sizes), 1.0 / len(sizes))
+    for _ in range(N_STEPS):
+        joint = by_class * weights
+        held = (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)).sum(axis=0)
+        weights = (held + PSEUDO_COUNT / len(sizes)) / (held.sum() + PSEUDO_COUNT)
+    posterior = likelihood * (weights / sizes)[own]
+    posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
+    mean[small] = posterior @ counts
+    variance[small] = np.maximum(
+        posterior @ counts.astype(np.float64) ** 2 - mean[small] ** 2, LEAST_VARIANCE
+    )
+    return mean, variance
