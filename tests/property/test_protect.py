@@ -45,6 +45,10 @@ def meaning(labels: dict[str, str]) -> frozenset[int]:
     return frozenset.intersection(*(frozenset(AXES[name][label]) for name, label in labels.items()))
 
 
+def is_diagonal(places: set[int]) -> bool:
+    return len({place // 2 for place in places}) == len({place % 2 for place in places}) == len(places)
+
+
 @settings(max_examples=60)
 @given(
     firms=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6),
@@ -85,6 +89,11 @@ def test_patterns_protect_and_are_the_best(
         "code": set(CODES)
     }
     by_labels = [p for p in range(4) if str(p // 2) in used["row"] and str(p % 2) in used["column"]]
+    # Where each row lies in one column and each column in one row, and that is seen more than once, readers know it.
+    is_linked = shape == "margins" and len(firms) > len(places) and is_diagonal(places)
+    if is_linked:
+        by_labels = sorted(places)
+    assert bool(found.question.linked) == is_linked
     number_of = {place: n for n, place in enumerate(range(4) if shape == "tree" else by_labels)}
 
     def meant(labels: dict[str, str]) -> frozenset[int]:

@@ -143,9 +143,9 @@ def answers(counts: Ints, query: SizeQuery, tree: LevelTree) -> Ints:
     --------
     >>> tree = LevelTree.from_counts([[2]])
     >>> counts = np.array([[3, 1, 2], [2, 0, 1], [1, 1, 1]])      # US, GA, NY: Table 4, sizes 1 to 3
-    >>> answers(counts, Query.SUFFIX, tree).tolist()
+    >>> answers(counts, SizeQuery.SUFFIX, tree).tolist()
     [[6, 3, 2], [3, 1, 1], [3, 2, 1]]
-    >>> answers(counts, Query.CHAIN, tree).tolist()
+    >>> answers(counts, SizeQuery.CHAIN, tree).tolist()
     [[3, 4, 6], [2, 3, 5], [3, 4, 6]]
     """
     if query is SizeQuery.SIZES:

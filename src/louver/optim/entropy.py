@@ -79,7 +79,7 @@ def fit(
 
     Examples
     --------
-    >>> rows, columns = Sums(np.array([0, 0, 1, 1]), np.array([3, 1])), Sums(np.array([0, 1, 0, 1]), np.array([2, 2]))
+    >>> rows, columns = GroupSums(np.array([0, 0, 1, 1]), np.array([3, 1])), GroupSums(np.array([0, 1, 0, 1]), np.array([2, 2]))
     >>> fit(np.ones(4), [rows, columns], []).tolist()
     [1.5, 1.5, 0.5, 0.5]
     >>> noisy = NoisySums(np.array([0, 1, 1, 1]), np.array([1, 3]), 0.01)

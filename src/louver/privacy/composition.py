@@ -107,7 +107,7 @@ def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
 
     Examples
     --------
-    >>> one = Coordinates(Fraction(50), 2)                     # rho = 1/50
+    >>> one = ChangedCounts(Fraction(50), 2)                   # rho = 1/50
     >>> bound = delta_at(Fraction(1), [one])
     >>> float(epsilon_at(one.rho, Fraction(1, 10**6))), bool(bound < 1e-6 / 50)
     (0.9, True)
@@ -166,7 +166,7 @@ def largest_rho(
     Examples
     --------
     >>> rho = largest_rho(Fraction(2), Fraction(1, 10**6), [Fraction(1, 2)] * 2, [[((1, 1),)] * 2])
-    >>> bool(epsilon_at(rho, Fraction(1, 10**6)) > 2), bool(delta_at(Fraction(2), [Coordinates(1 / rho, 1)] * 2) <= 1e-6)
+    >>> bool(epsilon_at(rho, Fraction(1, 10**6)) > 2), bool(delta_at(Fraction(2), [ChangedCounts(1 / rho, 1)] * 2) <= 1e-6)
     (True, True)
     """
     check_promise(epsilon, delta)

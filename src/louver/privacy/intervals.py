@@ -47,7 +47,7 @@ def exp_minus(x: Fraction, bits: int) -> Enclosure:
     Examples
     --------
     >>> exp_minus(Fraction(1), 32)      # 2^32 / e = 1580030168.7...
-    Interval(lower=1580030168, upper=1580030169)
+    Enclosure(lower=1580030168, upper=1580030169)
     """
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 8)
     work = bits + halvings + GUARD_BITS
@@ -89,7 +89,7 @@ def logarithm(x: Fraction, bits: int) -> Enclosure:
     Examples
     --------
     >>> logarithm(Fraction(2), 32)      # 2^32 * 0.693147... = 2977044471.8...
-    Interval(lower=2977044471, upper=2977044472)
+    Enclosure(lower=2977044471, upper=2977044472)
     """
     exponent = x.numerator.bit_length() - x.denominator.bit_length()
     work = bits + abs(exponent).bit_length() + GUARD_BITS
