@@ -182,8 +182,10 @@ def _system_problem(error: OSError) -> InputError:
     name = (
         None if not isinstance(error.filename, str | bytes) else os.path.basename(os.fsdecode(error.filename))
     )
-    told = SYSTEM_PROBLEMS.get(error.errno or 0, "could not be read or written; check the disk and the path")
-    return InputError(f"{name or 'a file'} {told}.", file=name)
+    reason = SYSTEM_PROBLEMS.get(
+        error.errno or 0, "could not be read or written; check the disk and the path"
+    )
+    return InputError(f"{name or 'a file'} {reason}.", file=name)
 
 
 def _text_problem(error: UnicodeError | RecursionError) -> InputError:

@@ -32,12 +32,12 @@ __all__ = [
     "WorkedOut",
     "count_alike",
     "count_alone",
+    "derivable_values",
     "published_classes",
     "published_losses",
     "reached_by",
     "risk_of",
     "utility_of",
-    "worked_out",
 ]
 
 
@@ -391,7 +391,7 @@ class WorkedOut:
         )
 
 
-def worked_out(
+def derivable_values(
     records: pa.Table,
     unchanged: Sequence[str],
     columns: Sequence[QuasiColumn],

@@ -131,9 +131,9 @@ def possible_cells(domain: Domain, known: Sequence[StatedDependency]) -> NDArray
     for one in known:
         first, second = names.index(one.determinant), names.index(one.dependent)
         allowed = np.zeros((domain.shape[first], domain.shape[second]), dtype=bool)
-        is_told = one.codes >= 0
-        allowed[domain.classes[first][is_told], domain.classes[second][one.codes[is_told]]] = True
-        allowed[domain.classes[first][~is_told]] = True
+        is_known = one.codes >= 0
+        allowed[domain.classes[first][is_known], domain.classes[second][one.codes[is_known]]] = True
+        allowed[domain.classes[first][~is_known]] = True
         shape = [1] * len(domain.shape)
         shape[first], shape[second] = allowed.shape
         is_possible &= (allowed if first < second else allowed.T).reshape(shape)

@@ -304,5 +304,5 @@ class AuditOptions(VerbOptions):
 
     def with_unit(self, column: str) -> Self:
         """Count by the units of the spec, unless the options say otherwise."""
-        is_told = self.unit is not None or self.count_people
-        return self if is_told else self.model_copy(update={"unit": column})
+        has_units = self.unit is not None or self.count_people
+        return self if has_units else self.model_copy(update={"unit": column})

@@ -160,11 +160,11 @@ def _left_open(loaded: LoadedTables, piece: Piece, options: AuditOptions) -> Ite
     """Cells of an earlier table that it did not itself reveal and that may be small: new tables may give them away."""
     for margin in piece.margins:
         own = TargetBounds.from_published(margin.lower, margin.upper)
-        is_told = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
+        is_settled = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
         is_few = own.lower < options.small
         if loaded.units is not None:
             is_few |= count_members(loaded, loaded.domain.assign(margin.cross), len(is_few)) < options.small
-        is_open = ~is_told & (is_few | (options.within > 0))
+        is_open = ~is_settled & (is_few | (options.within > 0))
         if is_open.any():
             group = _group(loaded, piece.name, margin.cross, None)
             yield group.among(is_open[group.cells])

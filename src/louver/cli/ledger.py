@@ -17,7 +17,7 @@ from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, gro
 from louver.errors import InputError, printable
 from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.ledger import SUFFIX, Ledger, LedgerState
-from louver.privacy.ledger_finding import admit_source, bind_apart, check_beside, check_no_second
+from louver.privacy.ledger_finding import admit_source, bind_apart, check_next_to, check_no_second
 from louver.privacy.neighbours import Relation
 from louver.run import Run
 
@@ -71,7 +71,7 @@ def ledger_init(
     measure, amount = _ledger_amount(epsilon, rho)
     path = _new_ledger_file(_ledger_file(file))
     if new_population:
-        check_beside(path)
+        check_next_to(path)
     else:
         check_no_second(path, run)
     made = Ledger.create(path, measure, Relation(neighbours), amount, population=population)

@@ -78,7 +78,7 @@ def find_dependencies(
             run.check()
             trials = _trials(a, b, None)
             if trials.is_determining(pairs, 0.0, CHANCE):
-                found.append(trials.told(a.name, b.name))
+                found.append(trials.to_dependency(a.name, b.name))
     return tuple(found)
 
 
@@ -171,7 +171,7 @@ class _Trials:
         surprise = self.n_trials * _divergence(accuracy, self.commonest)
         return gain >= LEAST_GAIN - 5 * slack and surprise >= math.log(pairs / chance)
 
-    def told(self, determinant: str, dependent: str) -> Dependency:
+    def to_dependency(self, determinant: str, dependent: str) -> Dependency:
         return Dependency(
             determinant=determinant,
             dependent=dependent,

@@ -85,7 +85,7 @@ def guess_kind(column: CodedColumn) -> tuple[ColumnKind, str]:
     if column.n_values >= LEAST_DATES and _all(column.values, DATE_DIGITS):
         return ColumnKind.DATE, "eight digits each, and every value is a date"
     if _all(column.values, INTEGER):
-        return _whole(column, is_various)
+        return _kind_of_numbers(column, is_various)
     if _all(column.values, DIGITS):
         if is_various:
             return ColumnKind.ID, "digits with leading zeros, nearly all different"
@@ -95,7 +95,7 @@ def guess_kind(column: CodedColumn) -> tuple[ColumnKind, str]:
     return _words(column, is_various)
 
 
-def _whole(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
+def _kind_of_numbers(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
     numbers = np.array([int(text) for text in column.values.to_pylist()], dtype=object).astype(np.float64)
     if is_various and _is_numbering(column, numbers):
         return ColumnKind.ID, "whole numbers, nearly all different, that look like a numbering"

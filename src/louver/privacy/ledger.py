@@ -68,11 +68,11 @@ __all__ = [
     "People",
     "Publication",
     "check_second",
-    "ledger_beside",
+    "ledger_next_to",
     "ledgers_admitting",
     "ledgers_in",
     "request_digest",
-    "source_beside",
+    "source_next_to",
 ]
 
 KeyedHash = Callable[[bytes], bytes]
@@ -131,12 +131,12 @@ class Debit:
             )
 
 
-def ledger_beside(source: Path) -> Path:
+def ledger_next_to(source: Path) -> Path:
     """Return where the ledger of a source file is kept by default."""
     return source.with_name(source.name + SUFFIX)
 
 
-def source_beside(ledger: Path) -> Path | None:
+def source_next_to(ledger: Path) -> Path | None:
     """Return the source file that a ledger lies beside by its name; None where there is none."""
     source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
     return source if source != ledger and source.is_file() else None
@@ -336,9 +336,9 @@ class Ledger(LedgerFile):
         sketches = [read_sketch(self.path.resolve(), digest) for digest in state.people.values()]
         known = [sketch for sketch in sketches if sketch is not None]
         n_unknown = len(sketches) - len(known) + len(set(state.sources) - set(state.people))
-        beside = source_beside(self.path)
-        if beside is not None and (n_unknown or not state.sources):
-            sketch = People(beside).sketch(key)
+        records_file = source_next_to(self.path)
+        if records_file is not None and (n_unknown or not state.sources):
+            sketch = People(records_file).sketch(key)
             n_unknown = 1 if sketch is None else n_unknown
             known += [] if sketch is None else [sketch]
         return nearest([*people.compare(key, known), *[UNKNOWN] * min(1, n_unknown)])

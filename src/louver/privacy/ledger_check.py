@@ -251,10 +251,10 @@ def _manifest_record(path: Path) -> _Record | None:
     name = f"release {path.parent.name}"
     try:
         with _open_plain(path) as file:
-            told = json.loads(file.read(LARGEST_MANIFEST))
-        if told["ledger_head"] is None or REGISTERED.fullmatch(told["ledger_head"]):
+            content = json.loads(file.read(LARGEST_MANIFEST))
+        if content["ledger_head"] is None or REGISTERED.fullmatch(content["ledger_head"]):
             return None
-        return _Record(name=name, head=Head.parse(told["ledger_head"]))
+        return _Record(name=name, head=Head.parse(content["ledger_head"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _Record(name=name, head=None)
 
@@ -262,10 +262,10 @@ def _manifest_record(path: Path) -> _Record | None:
 def _measured_record(path: Path) -> _Record | None:
     try:
         with _open_plain(path) as file:
-            told = json.loads((pq.read_schema(file).metadata or {}).get(b"louver", b"{}"))
-            if told.get("entry") is None:
+            content = json.loads((pq.read_schema(file).metadata or {}).get(b"louver", b"{}"))
+            if content.get("entry") is None:
                 return None
-            head = Head(int(told["entry"]), str(told["entry_hash"]))
+            head = Head(int(content["entry"]), str(content["entry_hash"]))
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException):

@@ -221,8 +221,8 @@ class LedgerFile:
         """All entries, the chain recomputed from the first."""
         previous, entries = "", []
         rows = db.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
-        for number, (stored, text, row_hash) in enumerate(rows):
-            if stored != number or not isinstance(text, str) or row_hash != chained(previous, text):
+        for number, (numbered, text, row_hash) in enumerate(rows):
+            if numbered != number or not isinstance(text, str) or row_hash != chained(previous, text):
                 raise BudgetError(
                     f"entry {number} of the ledger {self.name} was edited or removed; "
                     "restore the file from a copy that verifies."

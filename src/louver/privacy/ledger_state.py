@@ -80,9 +80,9 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """The line for programs."""
         amount = None if self.amount is None else str(self.amount)
-        told = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
+        fields = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
         return {
-            **told,
+            **fields,
             "amount": amount,
             "state": self.state,
             "verb": self.verb,

@@ -143,8 +143,8 @@ class Measurements:
     @property
     def head(self) -> Head | None:
         """The ledger entry that paid; None for seeded noise."""
-        told = self.description()
-        return None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
+        description = self.description()
+        return None if description["entry"] is None else Head(description["entry"], description["entry_hash"])
 
     @property
     def debited(self) -> str | None:
@@ -161,10 +161,10 @@ class Measurements:
         """Return what the file says about its noise, its debit and whether it is private."""
         try:
             metadata = pq.read_schema(self.path).metadata or {}
-            told = json.loads(metadata.get(b"louver", b"{}"))
+            description = json.loads(metadata.get(b"louver", b"{}"))
         except (OSError, pa.ArrowException, ValueError, RecursionError):
-            told = {}
-        return told if isinstance(told, dict) else {}
+            description = {}
+        return description if isinstance(description, dict) else {}
 
     def batches(self) -> Iterator[NoisyBatch]:
         """Yield the batches in the order they were measured, one row group at a time.

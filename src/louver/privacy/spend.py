@@ -32,7 +32,7 @@ from louver.privacy.ledger import (
     Ledger,
     People,
     Publication,
-    ledger_beside,
+    ledger_next_to,
     request_digest,
 )
 from louver.privacy.ledger_finding import check_known_elsewhere, check_not_elsewhere, ledger_of
@@ -71,7 +71,7 @@ def open_ledger(
     """The ledger that pays `loss`; if there is none, the error says how to make it."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
-        path = ledger_beside(Path(data))
+        path = ledger_next_to(Path(data))
     if path is None:
         raise InputError(
             "option --ledger is missing; only a file has a ledger next to it.", option="--ledger"

@@ -409,13 +409,13 @@ def _file_table(
         places = []
         for axis, known, label in zip(axes, place_of, labels, strict=True):
             if label not in known:
-                told = (
+                where_it_is = (
                     "below the depth of the table"
                     if table.depth.get(axis.attribute.name)
                     else "outside its hierarchy"
                 )
                 raise file.error(
-                    row, f'has a code of "{axis.attribute.name}" that is {told}', axis.attribute.name
+                    row, f'has a code of "{axis.attribute.name}" that is {where_it_is}', axis.attribute.name
                 )
             places.append(known[label])
         if grid[tuple(places)] >= 0:
@@ -607,7 +607,7 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
     found: dict[tuple[int, frozenset[int]], Contributor] = {}
     for (_, part), own in parts.items():
         for number, is_alone in own.items():
-            nested = _reached(number, own, index)
+            nested = _nested_cells(number, own, index)
             crossing = {c for c in own if index.is_crossing(c, number)} | nested
             kind = "the only contributor" if is_alone else "one of two contributors"
             variants = [nested] if part == 0 else [crossing] if part >= TELLING else [nested, crossing]
@@ -619,7 +619,7 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
     return tuple(found.values()), unknown
 
 
-def _reached(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
+def _nested_cells(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
     """Cells of the same contributor: inside a cell or around it, and so on through cells with a single contributor."""
     found, waiting = {number}, [number]
     while waiting:
@@ -721,7 +721,7 @@ def _from_records(
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A protected table of an earlier release, as the register keeps it (`release.told.protected`), and where it was published."""
+    """A protected table of an earlier release, as the register keeps it (`release.disclosures.protected`), and where it was published."""
 
     table: Mapping[str, Any]
     name: str
@@ -859,8 +859,8 @@ def _check_leaves(source: Source, attribute: ColumnCodes, labels: Sequence[str])
     for row, label in enumerate(labels, start=1):
         if label not in leaves:
             known = any(label in tree.leaves for tree in attribute.trees)
-            told = "is a total of its hierarchy" if known else "is outside its hierarchy"
-            problem = f": the code on row {{at}} {told}; records need codes of the last level"
+            where_it_is = "is a total of its hierarchy" if known else "is outside its hierarchy"
+            problem = f": the code on row {{at}} {where_it_is}; records need codes of the last level"
             raise _bad_row(source, attribute.name, row, problem)
 
 
@@ -874,9 +874,11 @@ def _numbers(
     """Weighted units of each record, its own contribution in units, and the decimals."""
     tables = [table for table in options.tables if table.value == name]
     is_negative = any(table.negative for table in tables)
-    told = [table.decimals for table in tables if table.decimals is not None]
+    where_it_is = [table.decimals for table in tables if table.decimals is not None]
     decimals = (
-        max(told) if told else max((_decimals_of(text) for text in column if text is not None), default=0)
+        max(where_it_is)
+        if where_it_is
+        else max((_decimals_of(text) for text in column if text is not None), default=0)
     )
     value, own = np.zeros(len(column), dtype=np.int64), np.zeros(len(column))
     for row, text in enumerate(column):

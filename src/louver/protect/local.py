@@ -204,7 +204,7 @@ class LocalSearch:
             hidden = self.hidden[cells]
             price = self.problem.cost[cells]
             witness = Outsider(part, self.run).cheapest(part.demands[0], hidden, price, part.may_hide)
-            change = self._whole(part, cells, witness)
+            change = self._repeated_change(part, cells, witness)
             if change is not None:
                 return change
             if witness is not None and closed is None:
@@ -216,12 +216,12 @@ class LocalSearch:
         for cells in self._parts(demand.cell, self.hidden, NEAR):
             part = restricted(self.problem, cells, demand)
             reach = Outsider(part, self.run).reach(part.demands[0], np.ones(len(cells)))
-            change = self._whole(part, cells, reach.witness)
+            change = self._repeated_change(part, cells, reach.witness)
             if change is not None:
                 return change
         return None
 
-    def _whole(self, part: PatternProblem, cells: Ints, witness: Witness | None) -> _Change | None:
+    def _repeated_change(self, part: PatternProblem, cells: Ints, witness: Witness | None) -> _Change | None:
         """A witness over a part of the tables in whole units."""
         if witness is None:
             return None

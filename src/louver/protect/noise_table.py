@@ -125,7 +125,7 @@ def build_noise_table(variance: float, most: int) -> NoiseTable:
                 "give a smaller variance or a larger --max-noise.",
                 option="--variance",
             )
-        rows.append(_whole(noises, _largest_entropy(noises, variance)))
+        rows.append(_integer_weights(noises, _largest_entropy(noises, variance)))
     return NoiseTable(tuple(rows))
 
 
@@ -162,7 +162,7 @@ def _dual(at: Floats, moments: Floats, aim: Floats) -> float:
     return largest + math.log(float(np.exp(exponents - largest).sum())) - float(at @ aim)
 
 
-def _whole(noises: Ints, probabilities: Floats) -> dict[int, int]:
+def _integer_weights(noises: Ints, probabilities: Floats) -> dict[int, int]:
     """Whole weights next to the probabilities, with exactly the sum `KEY_VALUES` and the mean 0.
 
     What rounding takes from the sum and the mean is given to two neighbouring noises, the likeliest pair.
@@ -221,7 +221,7 @@ def read_noise_table(path: Path) -> NoiseTable:
                 file=name,
             )
         noises = np.arange(min(row), max(row) + 1)
-        made = _whole(noises, np.array([row.get(int(d), 0.0) for d in noises]))
+        made = _integer_weights(noises, np.array([row.get(int(d), 0.0) for d in noises]))
         if min(made.values()) < 0 or made.keys() - {d for d, p in row.items() if p > 0}:
             raise InputError(
                 f"{name}: the probabilities of the true count {true} cannot be made multiples of 2^-{KEY_BITS} with a mean of 0; give "

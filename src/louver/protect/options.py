@@ -131,9 +131,9 @@ class TableOptions(Options):
                     f"has {name} without file: records tell it; leave out {name}",
                 )
             )
-        for is_wrong, told in faults:
+        for is_wrong, message in faults:
             if is_wrong:
-                raise PydanticCustomError(OWN, told)
+                raise PydanticCustomError(OWN, message)
         return self
 
 

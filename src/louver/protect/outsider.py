@@ -135,8 +135,8 @@ class Outsider:
                 break
         slope = cost * denominator - self._sums.T @ whole  # whole numbers: exact
         with np.errstate(invalid="ignore"):
-            reached = np.where(slope < 0, -slope * up, slope * down) / denominator
-        share = np.where(slope == 0, 0.0, np.minimum(reached, 1.0))
+            step = np.where(slope < 0, -slope * up, slope * down) / denominator
+        share = np.where(slope == 0, 0.0, np.minimum(step, 1.0))
         cells = np.flatnonzero(share > 0)
         return Cut(cells, share[cells])
 

@@ -24,7 +24,7 @@ from louver.protect.load import Earlier, Loaded
 from louver.protect.noise_table import NoiseTable
 from louver.protect.options import ProtectOptions
 from louver.protect.solve import Solved, bases_of
-from louver.release.memory import Memory
+from louver.release.matched_register import MatchedRegister
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.request import Request
@@ -37,11 +37,11 @@ __all__ = [
     "check_same_noise",
     "earlier_tables",
     "mark_of",
-    "memory_of",
+    "match_register",
 ]
 
 
-def memory_of(request: Request[ProtectOptions], *, is_publishing: bool) -> Memory:
+def match_register(request: Request[ProtectOptions], *, is_publishing: bool) -> MatchedRegister:
     """What the register knows about the people of the records."""
     options = request.options
     assert options.registry is not None
@@ -50,7 +50,7 @@ def memory_of(request: Request[ProtectOptions], *, is_publishing: bool) -> Memor
             "option --where: with --register the records are read whole; make a file of the records that the tables are about.",
             option="--where",
         )
-    return Memory.of(
+    return MatchedRegister.of(
         options.registry,
         request.data,
         request.source,
@@ -61,17 +61,17 @@ def memory_of(request: Request[ProtectOptions], *, is_publishing: bool) -> Memor
     )
 
 
-def earlier_tables(memory: Memory) -> list[Earlier]:
+def earlier_tables(register: MatchedRegister) -> list[Earlier]:
     """Protected tables of earlier releases."""
     return [
         Earlier(table, f"{table['name']} (published {entry.created[:10]})")
-        for entry in memory.entries
+        for entry in register.entries
         for table in entry.content.get("protected", ())
     ]
 
 
 def audit_together(
-    request: Request[ProtectOptions], loaded: Loaded, solved: Solved, memory: Memory
+    request: Request[ProtectOptions], loaded: Loaded, solved: Solved, register: MatchedRegister
 ) -> tuple[str | None, dict[str, Any]]:
     """Why the tables of counts must not be published, if so, and what the register stores about them.
 
@@ -90,12 +90,17 @@ def audit_together(
             for table in counts
         ]
 
-    found, content = audit_pieces(request, names, pieces_of, memory, small=smallest_safe(options))
+    found, content = audit_pieces(request, names, pieces_of, register, small=smallest_safe(options))
     return None if found is None else found.refusal, content
 
 
 def audit_noisy(
-    request: Request[ProtectOptions], tables: Sequence[KeyedTable], most: int, memory: Memory, *, small: int
+    request: Request[ProtectOptions],
+    tables: Sequence[KeyedTable],
+    most: int,
+    register: MatchedRegister,
+    *,
+    small: int,
 ) -> tuple[str | None, dict[str, Any]]:
     """The same for counts with noise of at most `most`."""
     names = tuple(dict.fromkeys(name for table in tables for name in table.options.by))
@@ -113,13 +118,13 @@ def audit_noisy(
             for table in tables
         ]
 
-    found, content = audit_pieces(request, names, pieces_of, memory, small=small)
+    found, content = audit_pieces(request, names, pieces_of, register, small=small)
     return None if found is None else found.refusal, content
 
 
-def check_same_noise(memory: Memory, noise: NoiseTable) -> None:
+def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:
     """Refuse to publish the same counts a second time with other noise: the mean of both has less noise."""
-    for entry in memory.entries:
+    for entry in register.entries:
         for table in entry.content.get("protected", ()):
             if table["value"] is None and table.get("noise") != noise.digest:
                 raise InputError(
@@ -129,15 +134,15 @@ def check_same_noise(memory: Memory, noise: NoiseTable) -> None:
                 )
 
 
-def mark_of(memory: Memory, tables: Sequence[KeyedTable]) -> str:
+def mark_of(register: MatchedRegister, tables: Sequence[KeyedTable]) -> str:
     """What the keys of all records add up to, and how many they are, under the register's key; nobody else can tell anything by it."""
     keys, counts = (array.ravel()[0] for array in (tables[0].keys, tables[0].counts))
-    return hmac.new(memory.register.key, f"keyed records:{keys}:{counts}".encode(), "sha256").hexdigest()
+    return hmac.new(register.key, f"keyed records:{keys}:{counts}".encode(), "sha256").hexdigest()
 
 
-def check_same_keys(memory: Memory, mark: str) -> None:
+def check_same_keys(register: MatchedRegister, mark: str) -> None:
     """Refuse other keys of the same records (another column of persons, or its texts written in another way): they make fresh noise."""
-    for entry in memory.entries:
+    for entry in register.entries:
         for table in entry.content.get("protected", ()):
             if table["method"] == "cellkey" and table.get("mark") != mark:
                 named = f'column "{table["person"]}"' if "person" in table else "column"

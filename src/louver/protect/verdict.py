@@ -73,66 +73,70 @@ class Question:
         knows = "that no number is negative"
         if self.known_percent is not None:
             knows = f"every number to within {self.known_percent:g} % beforehand"
-        told = [
+        sentences = [
             f"{counted(self.primary, 'primary cell')} against an outsider who sees all tables and knows {knows}."
         ]
         if self.attackers:
-            told.append(
+            sentences.append(
                 f"The same against {counted(self.attackers, 'contributor')} who each know their own part and are alone or one of two in a cell."
             )
         for first, second in self.linked:
-            told.append(f'Readers are taken to know that "{first}" determines "{second}", as in the records.')
+            sentences.append(
+                f'Readers are taken to know that "{first}" determines "{second}", as in the records.'
+            )
         if self.earlier:
-            told.append(
+            sentences.append(
                 f"All together with {counted(self.earlier, 'earlier publication')} about the same people."
             )
-        return told
+        return sentences
 
     def not_asked(self) -> list[str]:
         """In sentences."""
-        told = ["Tables published before, and other variables of the same contributors, were not looked at."]
+        sentences = [
+            "Tables published before, and other variables of the same contributors, were not looked at."
+        ]
         if self.earlier is not None:
-            told = ["Other variables of the same contributors were not looked at."]
+            sentences = ["Other variables of the same contributors were not looked at."]
         if self.is_noisy:
-            told = [
+            sentences = [
                 "Bounds were propagated over sums, not solved exactly over all tables at once: readers who do that, or know numbers of "
                 "other people beforehand, can learn more.",
                 "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
             ]
         if self.apart is not None:
-            told.append(f"{self.apart[0].upper()}{self.apart[1:]}")
+            sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_noisy:
-            return told
+            return sentences
         if not self.asks_contributors:
-            told.append("Contributors who know their own part were not asked about.")
+            sentences.append("Contributors who know their own part were not asked about.")
         else:
-            told.append(
+            sentences.append(
                 "Several contributors who tell each other their numbers were not asked about, unless they are one holding."
             )
-        told.append("A reader who knows how the pattern was searched for was not asked about.")
-        return told + self.doubts()
+        sentences.append("A reader who knows how the pattern was searched for was not asked about.")
+        return sentences + self.doubts()
 
     def doubts(self) -> list[str]:
         """What was not asked and could matter here, in sentences."""
-        told = []
+        sentences = []
         if self.is_circle:
-            told.append(
+            sentences.append(
                 "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were "
                 "not asked about."
             )
         for first, second in self.dependent:
-            told.append(
+            sentences.append(
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of "{first}".'
             )
         if self.unknown_pairs and self.asks_contributors:
-            told.append(
+            sentences.append(
                 f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was asked about."
             )
         if self.waived:
-            told.append(
+            sentences.append(
                 f"Published by decision, or before, although a rule calls them primary: {counted(self.waived, 'cell')}."
             )
-        return told
+        return sentences
 
 
 def question_of(
@@ -273,27 +277,27 @@ def _rounded_verdict(
         if is_optimal
         else f"a nearer table could save at most {gap:.1%} of the distance"
     )
-    told = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
+    sentences = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
     if n_open:
         return Verdict(
             Level.STOP,
             "Do not publish: choose a larger base, or coarsen the codes.",
             (
-                *told,
+                *sentences,
                 f"Readers can locate more closely than their ranges allow: {counted(n_open, 'primary cell')}.",
                 *question.not_asked(),
             ),
         )
     if not question.primary:
         reasons = (
-            *told,
+            *sentences,
             "No rule says which numbers tell too much, so nothing was asked about them.",
             *question.not_asked(),
         )
         return Verdict(
             Level.CARE, "The tables are rounded and add up; what readers learn was not asked.", reasons
         )
-    reasons = (*told, *question.asked(), *question.not_asked())
+    reasons = (*sentences, *question.asked(), *question.not_asked())
     if question.doubts():
         return Verdict(
             Level.CARE, "Every primary cell is protected as far as asked; read what was not.", reasons

@@ -84,8 +84,8 @@ class Manifest:
     def to_json(self) -> str:
         """The text of manifest.json, digest included."""
         content = asdict(self)
-        told = {**content, "digest": digest(content)}
-        return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        sealed = {**content, "digest": digest(content)}
+        return json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def digest(content: Mapping[str, Any]) -> str:

@@ -107,15 +107,15 @@ class Release:
         return draw_tables(self.tables["anonymized"], self.tables["mapping"], n, seed, is_local=is_local)
 
     def __repr__(self) -> str:
-        told = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]
+        lines = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]
         if self.privacy:
-            told.append(
+            lines.append(
                 f"  {self.privacy.get('measure')} = {self.privacy.get('amount')} ({self.privacy.get('neighbours')})"
                 + (" NOT PRIVATE" if self.manifest.not_private else "")
             )
-        told.append(f"  promises {', '.join(str(entry.get('promise')) for entry in self.promises)}")
-        told.append(f"  tables {', '.join(self.tables)}")
-        return "\n".join(told)
+        lines.append(f"  promises {', '.join(str(entry.get('promise')) for entry in self.promises)}")
+        lines.append(f"  tables {', '.join(self.tables)}")
+        return "\n".join(lines)
 
     def table_costs(self) -> dict[str, float] | None:
         """Of published tables of counts: `small`, the small counts that are shown, and `lost`, the share of numbers hidden or rounded.

@@ -32,16 +32,16 @@ BROKEN = "the archive cannot be read; make it again as a plain zip file of the r
 LARGE = "the archive is larger than any release; choose the zip file of one release folder."
 
 
-def pack(folder: Path, archive: Path, run: Run | None = None) -> None:
+def pack(folder: Path, zip_file: Path, run: Run | None = None) -> None:
     """Write all plain files of a release folder into one zip file."""
     names, _ = plain_files(folder)
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(zip_file, "w", zipfile.ZIP_DEFLATED) as made:
         for name in sorted(names):
             (run or Run()).check()
             made.write(folder / name, name)
 
 
-def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
+def unpack(zip_file: Path, into: Path, run: Run | None = None) -> Path:
     """Unpack a zip file of a release into a new folder.
 
     Parameters
@@ -62,10 +62,10 @@ def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
     InputError
         If it is not an archive of a release, leads out of the folder, or is too large.
     """
-    _check_end(archive)
+    _check_end(zip_file)
     into.mkdir(mode=0o700)
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with zipfile.ZipFile(zip_file) as opened:
             members = list(_members(opened))
             left = MOST_BYTES
             for info, name in members:
@@ -85,9 +85,9 @@ def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
     raise InputError(problem)
 
 
-def _check_end(archive: Path) -> None:
+def _check_end(zip_file: Path) -> None:
     """Refuse a list of files that would not fit in memory, before it is read."""
-    with open(archive, "rb") as stream:
+    with open(zip_file, "rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(max(size - END_SIZE - LONG_END_SIZE - 0xFFFF, 0))
         tail = stream.read()

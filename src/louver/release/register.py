@@ -242,9 +242,9 @@ class Register:
         os.replace(unfinished, self.folder / HEAD)
         sync(self.folder)
 
-    def _fault(self, told: str) -> InputError:
+    def _fault(self, problem: str) -> InputError:
         return InputError(
-            f"option {OPTION}: {self.folder.name} {told}.", option=OPTION, file=self.folder.name
+            f"option {OPTION}: {self.folder.name} {problem}.", option=OPTION, file=self.folder.name
         )
 
 

@@ -15,7 +15,7 @@ from louver.anonymize.result import COLUMNS_FILE, AnonymizedRelease
 from louver.anonymize.verdict import level_together
 from louver.data.write import replacing
 from louver.release.pages import Published, in_memory, page_of
-from louver.release.pages.anonymize import TITLE, Told, optimality
+from louver.release.pages.anonymize import TITLE, ReleaseContent, optimality
 from louver.release.pages.frame import verdict_line
 from louver.report.page import page, picture, table, verdict
 
@@ -58,7 +58,7 @@ def inside_report(release: AnonymizedRelease) -> str:
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
         verdict(release.verdict),
-        Told(release.manifest(), _published(release)).answers(u.gcp),
+        ReleaseContent(release.manifest(), _published(release)).answers(u.gcp),
         f"<p>{escape(optimality(release.gap))}</p>",
         table(
             ["measure", "value"],
@@ -80,7 +80,7 @@ def inside_report(release: AnonymizedRelease) -> str:
             ],
         ),
     ]
-    sections += [*_worked_out(release), *_beside(release)]
+    sections += [*_derivable_values(release), *_local_comparison(release)]
     if release.intersection is not None:
         found = escape(_sentence(str(release.intersection)))
         sections.append(
@@ -129,7 +129,7 @@ def inside_report(release: AnonymizedRelease) -> str:
     return page(title, "For the data steward", sections, f"Made by louver {__version__}.")
 
 
-def _worked_out(release: AnonymizedRelease) -> list[str]:
+def _derivable_values(release: AnonymizedRelease) -> list[str]:
     """What the columns published unchanged reveal of those that were generalised."""
     if not release.unchanged:
         return []
@@ -143,14 +143,14 @@ def _worked_out(release: AnonymizedRelease) -> list[str]:
     ]
 
 
-def _beside(release: AnonymizedRelease) -> list[str]:
+def _local_comparison(release: AnonymizedRelease) -> list[str]:
     """The loss of both ways of recoding, where one recoding holds for the whole file."""
-    u, beside = release.utility, release.local
-    if beside is None:
+    u, one_by_one = release.utility, release.local
+    if one_by_one is None:
         return []
     lines: list[tuple[str, float, float, int]] = [
         ("one recoding for the whole file (this release)", u.information_loss, u.gcp, release.n_classes),
-        ("classes formed one by one", beside.information_loss, beside.gcp, beside.classes),
+        ("classes formed one by one", one_by_one.information_loss, one_by_one.gcp, one_by_one.classes),
     ]
     return [
         "<h2>Global beside local recoding</h2>",

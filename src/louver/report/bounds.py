@@ -9,7 +9,7 @@ from pathlib import Path
 
 from louver import __version__
 from louver._words import counted
-from louver.bounds.answer import BoundsAnswer, TablePublication, advice_beside
+from louver.bounds.answer import BoundsAnswer, TablePublication, advice_with
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
 from louver.bounds.result import BoundedCell, BoundsAudit, Comparison, RevealingRow
@@ -48,7 +48,7 @@ def bounds_report(
         if publication.remark is not None:
             sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")
     if audit is not None:
-        sections += [_verdict(audit, advice_beside(audit, suggestions, publication)), _tiles(audit)]
+        sections += [_verdict(audit, advice_with(audit, suggestions, publication)), _tiles(audit)]
     if comparison is not None:
         sections += _comparison_sections(comparison)
     if suggestions is not None:

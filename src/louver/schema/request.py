@@ -26,14 +26,14 @@ from louver.schema.validate import Options, validated
 
 __all__ = ["SOURCE", "Request", "SpecLike", "ask", "documented", "door", "requested"]
 
-Asked = TypeVar("Asked", bound=VerbOptions)
+OptionsT = TypeVar("OptionsT", bound=VerbOptions)
 
 SOURCE = tuple(name for name in SourceOptions.model_fields if name not in ("file", "uri"))
 """Keywords of every verb that say how the data are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Generic[Asked]):
+class Request(Generic[OptionsT]):
     """A call of a verb, checked.
 
     Parameters
@@ -55,7 +55,7 @@ class Request(Generic[Asked]):
     data: Any
     source: SourceOptions
     schema: Schema | None
-    options: Asked
+    options: OptionsT
     spec: Path | None = None
     run: Run = field(default_factory=Run, compare=False)
 
@@ -72,14 +72,14 @@ SpecLike = str | Path | Mapping[str, Any] | Spec | Request[Any] | None
 
 
 def ask(
-    model: type[Asked],
+    model: type[OptionsT],
     data: Any,
     spec: SpecLike,
     given: Mapping[str, Any],
     *,
     schema: Schema | None = None,
     needs_data: bool = True,
-) -> Request[Asked]:
+) -> Request[OptionsT]:
     """Check a call.
 
     Parameters
@@ -119,7 +119,7 @@ def ask(
     )
 
 
-def requested(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
+def requested(spec: SpecLike, model: type[OptionsT]) -> Request[OptionsT]:
     """The request that `door` has put in place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec

@@ -171,11 +171,11 @@ class _Parts:
         self.shares: list[tuple[int, int, Shares]] = []
 
     def add_margin(self, piece: int, assign: IntArray, lower: IntArray, upper: IntArray) -> None:
-        is_told = (lower > 0) | (upper < UNBOUNDED)
-        if not is_told.all():
-            number = np.where(is_told, np.cumsum(is_told) - 1, -1)
+        is_bounded = (lower > 0) | (upper < UNBOUNDED)
+        if not is_bounded.all():
+            number = np.where(is_bounded, np.cumsum(is_bounded) - 1, -1)
             assign = np.where(assign >= 0, number[assign], -1)
-            lower, upper = lower[is_told], upper[is_told]
+            lower, upper = lower[is_bounded], upper[is_bounded]
         inside = assign >= 0
         self.alive[inside] &= upper[assign[inside]] > 0
         self.blocks.append((piece, assign, lower, upper))

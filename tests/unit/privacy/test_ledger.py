@@ -16,7 +16,7 @@ import pytest
 
 from louver.errors import BudgetError, Cancelled, InputError
 from louver.privacy.budget import Loss, Measure
-from louver.privacy.ledger import Head, Ledger, Publication, ledger_beside, request_digest
+from louver.privacy.ledger import Head, Ledger, Publication, ledger_next_to, request_digest
 from louver.privacy.neighbours import Relation
 
 WORKERS = Path(__file__).parents[2] / "privacy" / "workers.py"
@@ -457,7 +457,7 @@ def test_a_file_system_without_a_write_ahead_log_is_refused(
 
 
 def test_names() -> None:
-    assert ledger_beside(Path("a/people.csv.gz")) == Path("a/people.csv.gz.ledger")
+    assert ledger_next_to(Path("a/people.csv.gz")) == Path("a/people.csv.gz.ledger")
     assert request_digest({"a": 1, "b": 2}) == request_digest({"b": 2, "a": 1}) != request_digest({"a": 1})
 
 

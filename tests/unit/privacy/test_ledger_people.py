@@ -18,7 +18,7 @@ from louver.data.people import fingerprint
 from louver.errors import BudgetError, Cancelled, InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Debit, Ledger, People
-from louver.privacy.ledger_finding import admit_source, bind_apart, check_beside, check_no_second
+from louver.privacy.ledger_finding import admit_source, bind_apart, check_next_to, check_no_second
 from louver.privacy.ledger_people import FOLDER
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import open_ledger
@@ -149,8 +149,8 @@ def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, peopl
 
 def test_who_lies_beside_no_file_is_said_when_data_are_admitted(ledger: Ledger, people: Path) -> None:
     with pytest.raises(InputError, match="--new-population needs data beside town.ledger"):
-        check_beside(people.with_name("town.ledger"))
-    check_beside(people.with_name("people.csv.ledger"))
+        check_next_to(people.with_name("town.ledger"))
+    check_next_to(people.with_name("people.csv.ledger"))
     town_ledger = new(people.parent, "town.ledger")
     bind_apart(town_ledger)
     assert not town_ledger.state().sources

@@ -392,12 +392,12 @@ def test_small_counts_that_follow_from_bounds_and_sums() -> None:
     two = build_noise_table(1.9, 2)
     found = bounds_of([lines([[1, 1], [1, 1], [6, 1]], [[0, 1, 1], [2, 1, 1], [6, 7, 0]])], two)
     # In the second line the total may be 4, and in the third nothing is known but that the hidden part is 1 or 2.
-    assert sorted(found.counts[np.isin(found.keys, found.told(3))].tolist()) == [1, 1, 2]
+    assert sorted(found.counts[np.isin(found.keys, found.determined(3))].tolist()) == [1, 1, 2]
     one = build_noise_table(0.5, 1)
     found = bounds_of([lines([[6, 0], [6, 1]], [[6, 6, 0], [7, 6, 0]])], one)
-    assert found.counts[np.isin(found.keys, found.told(2))].tolist() == [1]
+    assert found.counts[np.isin(found.keys, found.determined(2))].tolist() == [1]
     same = bounds_of([lines([[6, 0], [6, 1]], [[6, 6, 0], [6, 6, 0]])], one)
-    assert not len(same.told(2))
+    assert not len(same.determined(2))
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -179,21 +179,21 @@ def _tables(release: Path) -> dict[str, pa.Table]:
 
 
 def _write_csvs(tables: Mapping[str, pa.Table], made: Path, run: Run) -> None:
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as zip_file:
         for name, table in tables.items():
             run.check()
             one = made.with_suffix(".csv")
             write_csv(table, one)
-            archive.write(one, f"{name.replace('/', '-')}.csv")
+            zip_file.write(one, f"{name.replace('/', '-')}.csv")
 
 
 def checked_upload(
-    archive: str, folder: str, skip_report: bool, accept_strings: int, run: Run
+    zip_file: str, folder: str, skip_report: bool, accept_strings: int, run: Run
 ) -> dict[str, Any]:
     """Unpack a release that was uploaded, and recompute its promises; nothing is kept."""
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
-        release = unpack(Path(archive), place / "release", run)
+        release = unpack(Path(zip_file), place / "release", run)
         run.report("recomputing its promises", 0, 0)
         found = verify(release, skip_report=skip_report, accept_strings=accept_strings).to_dict()
         try:
@@ -203,4 +203,4 @@ def checked_upload(
         return {key: found[key] for key in ("passed", "verdict", "checks")} | {"told": content}
     finally:
         shutil.rmtree(place, ignore_errors=True)
-        Path(archive).unlink(missing_ok=True)
+        Path(zip_file).unlink(missing_ok=True)

@@ -34,7 +34,7 @@ from louver.app.look import (
 from louver.app.session import JobAnswer, Session
 from louver.app.words import RELATIONS, amount_text
 from louver.errors import InputError
-from louver.privacy.ledger import SUFFIX, ledger_beside
+from louver.privacy.ledger import SUFFIX, ledger_next_to
 
 __all__ = ["NewLedger", "build", "place_of"]
 
@@ -215,8 +215,8 @@ def _entries(content: JobAnswer) -> None:
 
 def _release_name(folder: str) -> str:
     """What a release is called; measurements are sealed in a hidden folder next to it."""
-    is_beside = folder.startswith(".") and folder.endswith(".topdown")
-    return folder[1:].removesuffix(".topdown") if is_beside else folder
+    is_next_to = folder.startswith(".") and folder.endswith(".topdown")
+    return folder[1:].removesuffix(".topdown") if is_next_to else folder
 
 
 def _entry(event: JobAnswer) -> None:
@@ -249,7 +249,7 @@ def place_of(session: Session, name: str) -> Path:
     """
     opened, file = session.opened, session.setup.file
     if opened is not None and opened.path == file and "://" not in opened.path:
-        return ledger_beside(Path(opened.path))
+        return ledger_next_to(Path(opened.path))
     plain = name.removesuffix(SUFFIX)
     if not plain or not plain.isprintable() or plain.startswith((".", "-")) or set(plain) & set("/\\:"):
         raise InputError("the ledger needs a plain name, such as people.")
@@ -290,11 +290,11 @@ class NewLedger:
 
     def _draw(self) -> None:
         opened = self._session.opened
-        is_beside = (
+        is_next_to = (
             opened is not None and opened.path == self._session.setup.file and "://" not in opened.path
         )
-        if is_beside and opened is not None:
-            tag("p", "s sub", f"It is kept beside the data, as {ledger_beside(Path(opened.path)).name}.")
+        if is_next_to and opened is not None:
+            tag("p", "s sub", f"It is kept beside the data, as {ledger_next_to(Path(opened.path)).name}.")
         else:
             field("Name", self._typed["name"], partial(self._type, "name"))
             tag("p", "s sub", f"It is kept in the folder {self._session.setup.releases.name}.")
@@ -311,7 +311,7 @@ class NewLedger:
             "",
             partial(self._type, "population"),
         )
-        if is_beside:
+        if is_next_to:
             check(
                 "These are other people than those of the ledgers that are there",
                 self._is_new_population,

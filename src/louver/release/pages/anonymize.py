@@ -15,7 +15,7 @@ from louver.release.pages.frame import answers, facts, figure, page, table, tile
 from louver.release.pages.published import Published
 from louver.release.sentences import IN_ORDER, WEAKER
 
-__all__ = ["TITLE", "Told", "anonymize_page", "optimality"]
+__all__ = ["TITLE", "ReleaseContent", "anonymize_page", "optimality"]
 
 COLUMNS = "data/columns.parquet"
 
@@ -45,7 +45,7 @@ NEEDED_BY = {"l_kind": "l", "distance": "t"}
 
 
 @dataclass(frozen=True)
-class Told:
+class ReleaseContent:
     """A release's description of itself: its manifest and its column dictionary."""
 
     manifest: Manifest
@@ -110,7 +110,7 @@ def _meaning(manifest: Manifest) -> str:
 
 def anonymize_page(manifest: Manifest, published: Published) -> str:
     """The page as HTML. It is published with the release, so it says nothing that the records themselves do not."""
-    told, r = Told(manifest, published), manifest.results
+    told, r = ReleaseContent(manifest, published), manifest.results
     risk, utility, losses, k = r["risk"], r["utility"], r["by_column"], r["k"]
     sections = [
         *([f'<p class="verdict risk">{escape(WEAKER)}</p>'] if r["guarantee"] == "freeform" else []),
@@ -137,7 +137,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
                 "Detail lost per quasi-identifier",
                 [name for name, _ in losses],
                 [("lost", [share for _, share in losses])],
-                told=percents,
+                label_of=percents,
             ),
             "Detail lost per quasi-identifier.",
         ),
@@ -179,7 +179,9 @@ def _class_sizes(risk: Mapping[str, Any]) -> str:
     rest = sum(count for _, count in risk["class_sizes"][MOST_DRAWN:])
     below = f"{risk['counted']} in the class" + (f" ({rest:,} larger classes are not shown)" if rest else "")
     bars = Bars([size for size, _ in shown], [count for _, count in shown])
-    return drawing([Panel(title="Classes by size", marks=[bars], below=below, beside="classes")], height=220)
+    return drawing(
+        [Panel(title="Classes by size", marks=[bars], x_label=below, y_label="classes")], height=220
+    )
 
 
 def _journalist(risk: Mapping[str, Any]) -> list[list[str]]:
@@ -198,7 +200,7 @@ def optimality(gap: float | None) -> str:
     return "The information loss is the least found; how far the optimum lies below it is not known."
 
 
-def _facts(told: Told) -> list[tuple[str, str]]:
+def _facts(told: ReleaseContent) -> list[tuple[str, str]]:
     parameters = told.manifest.parameters
     shown = {
         name: value

@@ -173,8 +173,8 @@ def _errors(levels: Sequence[Mapping[str, Any]]) -> list[str]:
             ("measurements as drawn", [level["measured_l1"] for level in levels]),
             ("after post-processing", [level["forecast_l1"] for level in levels]),
         ],
-        told=lambda value: f"{value:,.0f}",
-        below="groups counted under a wrong size (forecast), by their logarithm",
+        label_of=lambda value: f"{value:,.0f}",
+        x_label="groups counted under a wrong size (forecast), by their logarithm",
         straight=1.0,
     )
     return [
@@ -216,8 +216,8 @@ def _regions(
         parts.append(f"<p>The first {MOST_PICTURES} of {second['regions']:,} regions; the file has all.</p>")
     if len(levels) > 2:
         shown, n = regions[lowest["name"]][:MOST_PANELS], lowest["regions"]
-        told = f"The first {MOST_PANELS} of {n:,}" if n > MOST_PANELS else "All"
-        caption = f"{told} regions of the lowest level ({lowest['name']}), with 90 % intervals."
+        label_of = f"The first {MOST_PANELS} of {n:,}" if n > MOST_PANELS else "All"
+        caption = f"{label_of} regions of the lowest level ({lowest['name']}), with 90 % intervals."
         parts.append(figure(_panels(shown), caption))
         parts.append(_regions_table(shown, persons[lowest["name"]], len(shown)))
     return parts
@@ -265,8 +265,8 @@ def _drawn(region: _Region, level: Mapping[str, Any], query: str) -> str:
             Panel(
                 title="Cumulative",
                 marks=[band, line],
-                below="size",
-                beside="groups of at least this size",
+                x_label="size",
+                y_label="groups of at least this size",
                 straight=1.0,
                 ends=(edges[0], edges[-1]),
             ),
@@ -291,7 +291,7 @@ def _occurring(regions: Sequence[_Region]) -> int:
     return min(len(groups), int(found[-1]) + 2 if len(found) else 2)
 
 
-def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "") -> Panel:
+def _bars(region: _Region, shown: int, title: str, x_label: str, y_label: str = "") -> Panel:
     sizes, groups, low, high = (
         region.of(name)[:shown] for name in ("size", "groups", "lower_90", "upper_90")
     )
@@ -304,7 +304,7 @@ def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "")
     else:
         marks = (Bars(sizes, groups), Ranges(sizes, low, high))
     ends = (edges[0], edges[-1])
-    return Panel(title=title, marks=marks, below=below, beside=beside, straight=1.0, ends=ends)
+    return Panel(title=title, marks=marks, x_label=x_label, y_label=y_label, straight=1.0, ends=ends)
 
 
 # Words

@@ -40,7 +40,7 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
                 (levels[-1]["regions"], f"regions of level {levels[-1]['name']}", False),
                 (
                     f"{float(Fraction(privacy['amount'])):g}",
-                    f"{privacy['measure']}, {_whole(privacy)}",
+                    f"{privacy['measure']}, {_total_budget(privacy)}",
                     False,
                 ),
                 (rescued, "regions that needed the failsafe", rescued > 0),
@@ -115,7 +115,7 @@ def _covariates(results: Mapping[str, Any]) -> list[str]:
     return [one["column"] for one in results["covariates"]]
 
 
-def _whole(privacy: Mapping[str, Any]) -> str:
+def _total_budget(privacy: Mapping[str, Any]) -> str:
     """What the privacy loss covers."""
     if privacy.get("first_release") is None:
         return "the whole privacy loss"
@@ -215,8 +215,8 @@ def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
         rows.append(("in other words", f"epsilon {epsilon:g} at delta {delta:g}"))
     unspent = Fraction(privacy["budget"]) - Fraction(privacy["amount"])
     if unspent:
-        told = f"{unspent} of {privacy['budget']}: shares of queries that invariants answer exactly"
-        rows.append(("not spent", told))
+        words = f"{unspent} of {privacy['budget']}: shares of queries that invariants answer exactly"
+        rows.append(("not spent", words))
     if manifest.ledger_head is not None:
         rows.append(("ledger entry", manifest.ledger_head.partition(":")[0]))
     return rows
@@ -238,13 +238,13 @@ def _knowledge(manifest: Manifest) -> list[str]:
         for one in manifest.results["statements"]
     ]
     zeros = manifest.results["structural_zeros"]
-    told = "No cell is a structural zero."
+    words = "No cell is a structural zero."
     if zeros:
         n_cells = math.prod(len(labels) for labels in promise["attributes"].values())
-        told = f"{zeros:,} of {n_cells:,} cells are structural zeros; nobody is in them."
+        words = f"{zeros:,} of {n_cells:,} cells are structural zeros; nobody is in them."
     if not lines:
-        return [f"<p>No invariants and no bounds. {told}</p>"]
-    return [table(["statement", "kind", "level", "about"], lines), f"<p>{told}</p>"]
+        return [f"<p>No invariants and no bounds. {words}</p>"]
+    return [table(["statement", "kind", "level", "about"], lines), f"<p>{words}</p>"]
 
 
 def _evaluation(levels: Levels) -> list[str]:
@@ -329,8 +329,8 @@ def _sizes(levels: Levels) -> str:
             Panel(
                 title=level["name"],
                 marks=marks,
-                below="regions, the largest first",
-                beside="people",
+                x_label="regions, the largest first",
+                y_label="people",
                 straight=10.0,
                 ends=(0.0, float(n)),
             )
@@ -361,7 +361,7 @@ def _budget(levels: Levels, measure: str) -> str:
         for name in queries
     }
     panels = [
-        Panel(title="Loss", marks=bars, beside=measure, ticks=ticks, ends=(-0.6, len(names) - 0.4)),
+        Panel(title="Loss", marks=bars, y_label=measure, ticks=ticks, ends=(-0.6, len(names) - 0.4)),
         _lines("Noise, standard deviation", noise, ticks),
     ]
     if "mean_absolute_error" in levels[0]:
@@ -391,7 +391,7 @@ def _lines(
     return Panel(
         title=title,
         marks=marks,
-        beside="people",
+        y_label="people",
         straight=min(found) if is_wide else None,
         ticks=ticks,
         ends=(-0.6, len(ticks) - 0.4),

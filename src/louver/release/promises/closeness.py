@@ -56,8 +56,8 @@ def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
         sizes = block.sum(axis=1, keepdims=True)
         difference = np.where(sizes > 0, block / np.maximum(sizes, 1) - whole, 0.0)
         worst = max(worst, float(_distances(difference, promise).max()))
-    told = f"largest distance is {worst:.4g}, promised {promise.t:g}"
-    return Outcome(worst <= promise.t + TOLERANCE, told)
+    detail = f"largest distance is {worst:.4g}, promised {promise.t:g}"
+    return Outcome(worst <= promise.t + TOLERANCE, detail)
 
 
 def _distances(difference: Floats, promise: TCloseness) -> Floats:

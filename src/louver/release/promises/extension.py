@@ -187,13 +187,13 @@ def check_edit_rules(context: Context, promise: EditRules) -> Outcome:
             columns[str(number)] = pa.array(surplus)
         parts.append(_by_leaf(pa.table(columns), len(promise.rules)))
     held = _by_leaf(pa.concat_tables(parts), len(promise.rules)) if parts else None
-    told = []
+    broken_rules = []
     for number, (name, rule) in enumerate(promise.rules.items()):
         values: Ints = np.zeros(0, np.int64) if held is None else held[str(number)].to_numpy()
         if int((values < 0).sum()) != rule.broken:
             return Outcome(False, f'rule "{name}" is broken in another number of leaves')
-        told.append(f'"{name}" is broken in {rule.broken or "no"} leaves')
-    return Outcome(True, "; ".join(told))
+        broken_rules.append(f'"{name}" is broken in {rule.broken or "no"} leaves')
+    return Outcome(True, "; ".join(broken_rules))
 
 
 def check_households(context: Context, promise: Households) -> Outcome:
@@ -216,12 +216,12 @@ def check_households(context: Context, promise: Households) -> Outcome:
             columns[str(number)] = pa.array(years, mask=~_inside(batch, gap.cells))
         parts.append(_gathered(pa.table(columns), ways))
     held = _gathered(pa.concat_tables(parts), ways) if parts else None
-    told = []
+    broken_rules = []
     for number, (name, gap) in enumerate(promise.gaps.items()):
         if (0 if held is None else gap.n_broken(held, str(number))) != gap.broken:
             return Outcome(False, f'gap "{name}" is broken in another number of leaves')
-        told.append(f'"{name}" is broken in {gap.broken or "no"} leaves of one household')
-    return Outcome(True, "; ".join(told))
+        broken_rules.append(f'"{name}" is broken in {gap.broken or "no"} leaves of one household')
+    return Outcome(True, "; ".join(broken_rules))
 
 
 def _years(column: pa.ChunkedArray) -> Ints:

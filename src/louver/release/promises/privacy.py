@@ -93,7 +93,7 @@ class QueryLoss(_PrivacyPart):
     loss: Amount
 
 
-class FirstLoss(_PrivacyPart):
+class LossOfFirstRelease(_PrivacyPart):
     """Privacy loss of the release that is extended."""
 
     measure: str
@@ -116,7 +116,7 @@ class Claim(_PrivacyPart):
     conditional_on: str | None = None
     levels: tuple[LevelLoss, ...] | None = None
     queries: tuple[QueryLoss, ...] | None = None
-    first_release: FirstLoss | None = None
+    first_release: LossOfFirstRelease | None = None
     stated_by: str | None = None
 
 
@@ -133,15 +133,17 @@ def check_privacy(context: Context) -> Outcome:
     check = _topdown_problems if manifest.verb == "topdown" else _groups_problems
     for problem in (*_common_problems(claim, manifest), *check(context, claim, noise)):
         return Outcome(False, problem)
-    told = f"{claim.measure} = {claim.amount} ({claim.neighbours}) follows from {len(noise)} measured queries"
+    detail = (
+        f"{claim.measure} = {claim.amount} ({claim.neighbours}) follows from {len(noise)} measured queries"
+    )
     if by is not None:
         amount = f"{claim.measure} = {float(Fraction(claim.amount)):.4g} ({claim.neighbours})"
-        told = f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to {amount}"
+        detail = f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to {amount}"
     if manifest.parameters.get("quantity") is not None:
-        told += ", given the largest quantity of a record that its maker states"
+        detail += ", given the largest quantity of a record that its maker states"
     if claim.first_release is not None:
-        told += f"; the release that it extends lost {claim.first_release.measure} = {claim.first_release.amount} more"
-    return Outcome(True, told)
+        detail += f"; the release that it extends lost {claim.first_release.measure} = {claim.first_release.amount} more"
+    return Outcome(True, detail)
 
 
 def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
@@ -329,7 +331,7 @@ def _width_problems(promise: TopDown, noise: Mapping[Key, MeasuredNoise]) -> Ite
 
 def _not_protected(promise: TopDown, neighbours: str, n_regions: Mapping[str, int]) -> list[str]:
     """What neighbouring tables have in common, in words."""
-    told = []
+    detail = []
     for name, level in promise.exact.items():
         who = " and ".join(f"{key} {' or '.join(labels)}" for key, labels in promise.cells[name].items())
         is_divided = n_regions[level] > 1
@@ -341,8 +343,8 @@ def _not_protected(promise: TopDown, neighbours: str, n_regions: Mapping[str, in
             what = f"whether a person has {who}"
         else:
             what = f"which {level} a person lives in" if is_divided else "how many people there are"
-        told.append(f'{what} (invariant "{name}")')
-    return told
+        detail.append(f'{what} (invariant "{name}")')
+    return detail
 
 
 def _counts_somebody_freely(promise: TopDown) -> bool:
@@ -370,12 +372,12 @@ def _inside(promise: TopDown, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterator[str]:
     """What the manifest states about the release that it extends, whose own loss must follow from the queries listed."""
-    told = Claim.model_validate_json(json.dumps(first.privacy))
+    detail = Claim.model_validate_json(json.dumps(first.privacy))
     stated = claim.first_release
     if stated is None or (stated.measure, stated.amount, stated.neighbours) != (
-        told.measure,
-        told.amount,
-        told.neighbours,
+        detail.measure,
+        detail.amount,
+        detail.neighbours,
     ):
         yield "the manifest does not state what the release lost that it extends"
     variances = {
@@ -383,9 +385,9 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
         for level in first.results["levels"]
         for query in level["queries"]
     }
-    yield from _common_problems(told, first)
-    yield from _query_problems(told, first, variances)
-    if sorted(told.invariants) != sorted(_topdown_promise(first).exact):
+    yield from _common_problems(detail, first)
+    yield from _query_problems(detail, first, variances)
+    if sorted(detail.invariants) != sorted(_topdown_promise(first).exact):
         yield "the first release denies its invariants"
     if (first.not_private and not manifest.not_private) or (
         first.not_for_release and not manifest.not_for_release

@@ -104,16 +104,16 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
         is_shown = total in knowledge.shown and all(part in knowledge.shown for part in parts)
         if is_shown and knowledge.shown[total] != sum(knowledge.shown[part] for part in parts):
             return Outcome(False, f"a total of {file} is not the sum of its parts")
-    told = f"{n_lines} cells, {len(knowledge.hidden)} hidden"
+    detail = f"{n_lines} cells, {len(knowledge.hidden)} hidden"
     if not knowledge.hidden:
-        return Outcome(True, told)
+        return Outcome(True, detail)
     if len(knowledge.hidden) + len(knowledge.unlisted) > MOST_UNKNOWNS:
         alone = _single(knowledge)
         return Outcome(
-            alone is None, alone or f"{told}; too many to ask more than whether one is alone in a sum"
+            alone is None, alone or f"{detail}; too many to ask more than whether one is alone in a sum"
         )
     given_away = _given_away(knowledge)
-    return Outcome(given_away is None, given_away or f"{told}, none of which follows from the others")
+    return Outcome(given_away is None, given_away or f"{detail}, none of which follows from the others")
 
 
 def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, ...], int | None]:
@@ -190,11 +190,13 @@ def learn(
     ]
 
     def meaning(key: tuple[str, ...]) -> Meaning:
-        told = (
+        detail = (
             (of, means[code], means[total]) for (of, total, means, _), code in zip(axes, key, strict=True)
         )
         quantity = f"{'count' if table.counts else 'sum'} {table.measured}"
-        return quantity, tuple(sorted(((of, part) for of, part, whole in told if part != whole), key=_order))
+        return quantity, tuple(
+            sorted(((of, part) for of, part, whole in detail if part != whole), key=_order)
+        )
 
     listed: dict[tuple[str, ...], Meaning] = {}
     for key, number in cells.items():
@@ -288,8 +290,8 @@ def _given_away(knowledge: Knowledge) -> str | None:
             raise Malformed("what the hidden numbers can be could not be found out")
         else:
             least, most = np.minimum(least, found.x), np.maximum(most, found.x)
-    told = list(tables.values())
+    detail = list(tables.values())
     for place in range(len(knowledge.hidden)):
         if most[place] - least[place] <= enough[place]:
-            return f"a hidden number of {told[place].file} follows from the shown ones"
+            return f"a hidden number of {detail[place].file} follows from the shown ones"
     return None

@@ -145,11 +145,11 @@ def check_topdown(context: Context, promise: TopDown) -> Outcome:
     for problem in _problems(context, promise, counted):
         return Outcome(False, problem)
     n_people = int(counted.count.sum())
-    told = (
+    detail = (
         f"{n_people} people in {len(leaves)} leaves; {len(promise.exact)} invariants, {len(promise.structural_zeros)} structural "
         f"zeros, {len(promise.tables)} tables and all bounds hold"
     )
-    return Outcome(True, told)
+    return Outcome(True, detail)
 
 
 def _check_form(promise: TopDown) -> None:
@@ -311,7 +311,7 @@ def _invariant_problems(folder: Folder, promise: TopDown, people: PublishedPeopl
         if len(np.unique(region)) != len(people.regions[place[level]]) or (region < 0).any():
             yield "the invariants do not have one value for each region of their level"
         held = people.by_region(place[level], promise.cells[name])[region]
-        broken = np.flatnonzero(held != _whole(rows["value"]))
+        broken = np.flatnonzero(held != _int64(rows["value"]))
         if len(broken):
             yield f'invariant "{name}" is not kept in {level} {rows["region"][broken[0].item()].as_py()}'
 
@@ -331,14 +331,14 @@ def _bound_problems(folder: Folder, promise: TopDown, people: PublishedPeople) -
             if (region < 0).any():
                 yield "a bound speaks of a region that is no leaf"
             here = held[name][region]
-            upper = _whole(pc.fill_null(rows["upper"], MOST_KEYS))
-            broken = np.flatnonzero((here < _whole(rows["lower"])) | (here > upper))
+            upper = _int64(pc.fill_null(rows["upper"], MOST_KEYS))
+            broken = np.flatnonzero((here < _int64(rows["lower"])) | (here > upper))
             if len(broken):
                 where = rows["region"][broken[0].item()].as_py()
                 yield f'bound "{name}" does not hold in {promise.levels[last]} {where}'
 
 
-def _whole(column: pa.ChunkedArray) -> Ints:
+def _int64(column: pa.ChunkedArray) -> Ints:
     """A column of whole numbers without gaps."""
     if not pa.types.is_integer(column.type) or column.null_count:
         raise Malformed("a count is missing or not whole")
@@ -349,9 +349,9 @@ def _whole(column: pa.ChunkedArray) -> Ints:
 def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Table) -> bool:
     """Whether a table holds, for every level and region, exactly what the microdata add up to."""
     folder.check_rows(table.file, len(promise.levels) * max(1, len(people.count)))
-    told = [] if promise.errors is None else list(ERROR_COLUMNS)
+    detail = [] if promise.errors is None else list(ERROR_COLUMNS)
     names = ["level", "region", *table.attributes, "count"]
-    if folder.schema(table.file).names != [*names, *told]:
+    if folder.schema(table.file).names != [*names, *detail]:
         return False
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
@@ -396,7 +396,7 @@ class _WantedCounts:
         is_new = not self.is_met[at].any() and len(np.unique(at)) == len(at)
         self.is_met[at] = True
         is_same = np.array_equal(self.keys[at], key) and np.array_equal(
-            self.counts[at], _whole(rows["count"])
+            self.counts[at], _int64(rows["count"])
         )
         return is_new and is_same
 

@@ -1,4 +1,4 @@
-"""What a register remembers about the people of the records at hand, and whether it may be audited with them."""
+"""A register matched with the people of the records at hand, and whether the two may be audited together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from louver.release.register import OPTION, Register, RegisterEntry
 from louver.run import Run
 from louver.schema.source import SourceOptions
 
-__all__ = ["Memory"]
+__all__ = ["MatchedRegister"]
 
 REMEDY = (
     "use the file of that publication, or say with --new-population that these are other people, or that you have looked at "
@@ -26,7 +26,7 @@ IS_NEW = "the register is new: it knows of nothing that was published before."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class MatchedRegister:
     """A register, and what it knows about the people of the records at hand.
 
     Attributes
@@ -51,6 +51,11 @@ class Memory:
     remark: str | None = None
     is_apart_by_word: bool = False
 
+    @property
+    def key(self) -> bytes:
+        """The register's secret."""
+        return self.register.key
+
     @classmethod
     def of(
         cls,
@@ -62,7 +67,7 @@ class Memory:
         is_new_population: bool = False,
         is_publishing: bool,
         run: Run | None = None,
-    ) -> Memory:
+    ) -> MatchedRegister:
         """Open the register and look for the people of these records in it.
 
         Parameters
@@ -105,14 +110,14 @@ class Memory:
         remark = None if register.entries else IS_NEW
         may_be_same = any(_may_be_same(commons[entry.records]) for entry in strange)
         if strange:
-            told = _strangers(strange, commons, name, register)
+            sentence = _strangers(strange, commons, name, register)
             if is_new_population:
                 apart |= {entry.records for entry in strange}
-                remark = f"{told}; by --new-population they count as other people."
+                remark = f"{sentence}; by --new-population they count as other people."
             elif is_publishing or may_be_same:
-                raise InputError(f"option {OPTION}: {told}; {REMEDY}", option=OPTION, file=name)
+                raise InputError(f"option {OPTION}: {sentence}; {REMEDY}", option=OPTION, file=name)
             else:
-                remark = f"{told}."
+                remark = f"{sentence}."
         return cls(
             register=register,
             entries=entries,
@@ -124,7 +129,7 @@ class Memory:
         )
 
     def append(self, content: Mapping[str, Any]) -> str:
-        """Enter what is published now (`release.told`), and return the entry's hash."""
+        """Enter what is published now (`release.disclosures`), and return the entry's hash."""
         assert self.sketch is not None
         records = self.register.keep_sketch(self.sketch)
         return self.register.append(content, records, same=self.same, apart=self.apart)
