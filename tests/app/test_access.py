@@ -23,8 +23,8 @@ DRAWN = {
     "microdata": ".main .verdict",
     "groups": "h2:text-is('Forecast')",
     "topdown": ".empty:has-text('no spec')",
-    "releases": ".empty:has-text('Nothing was released yet')",
-    "ledger": "text=None beside the data",
+    "releases": ".empty:has-text('Nothing has been released yet')",
+    "ledger": "text=None next to the data",
 }
 """What only the finished page has."""
 

@@ -33,10 +33,10 @@ LONG = "x" * 300
         (IsADirectoryError(errno.EISDIR, "secret", "folder"), "folder is a directory"),
         (PermissionError(errno.EACCES, "secret", b"bytes"), "bytes cannot be opened; check its permissions"),
         (OSError(errno.EIO, "secret", 7), "a file could not be read or written"),
-        (UnicodeEncodeError("utf-8", "secret", 0, 1, "secret"), "not valid Unicode"),
+        (UnicodeEncodeError("utf-8", "secret", 0, 1, "secret"), "invalid Unicode"),
         (RecursionError("secret"), "nested too deeply"),
-        (pa.ArrowInvalid("secret"), "check that every file is whole"),
-        (duckdb.IOException("secret"), "check that every file is whole"),
+        (pa.ArrowInvalid("secret"), "check that every file is complete"),
+        (duckdb.IOException("secret"), "check that every file is complete"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -82,7 +82,7 @@ CASES = [
     Bad("has no value on row 4", {}, row=",NY,Kings"),
     Bad("more than one region, first on row 1", {}, row="h1,NY,Kings"),
     Bad("no rows", {}, domain="state,county\n"),
-    Bad("again on row 2", {}, domain="state,county\nGA,Cobb\nGA,Cobb\n"),
+    Bad("a leaf region on row 2", {}, domain="state,county\nGA,Cobb\nGA,Cobb\n"),
     Bad("has no value on row 1", {}, domain="state,county\nGA,\n"),
 ]
 

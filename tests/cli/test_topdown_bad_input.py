@@ -151,7 +151,7 @@ OPTIONS = [
             "--engine", "local:0"),
     options("ledger absent", "there is no ledger gone.ledger", "run", "town.toml", *OUT, "--ledger", "gone.ledger"),
     options("no measurements", "option --measurements is missing", "estimate", "town.toml", *OUT),
-    options("measurements that are none", "holds no measurements", "estimate", "town.toml", "--measurements", ".", *OUT),
+    options("measurements that are none", "has no measurements", "estimate", "town.toml", "--measurements", ".", *OUT),
     options("table without its region", "belong together", "check", "town.toml", "--table", "people.csv"),
     options("known values without columns", 'no column "invariant"', "check", "town.toml", "--invariants", "people.csv"),
 ]  # fmt: skip

@@ -152,7 +152,7 @@ def _matched_register(request: Request[AuditOptions]) -> MatchedRegister | None:
         return None
     if request.data is None:
         raise InputError(
-            "option --register needs the records; an outsider publishes nothing.", option="--register"
+            "option --register needs the records; an outsider does not publish.", option="--register"
         )
     if options.publish is not None:
         check_out(Path(options.publish), "--publish")
@@ -229,7 +229,7 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
     opened.check_column(unit)
     if unit in names:
         raise InputError(
-            f'column "{unit}" is named in --unit and in a table; units are counted and not published.',
+            f'column "{unit}" is in --unit and in a table; units are counted, not published.',
             option="--unit",
             column=unit,
         )

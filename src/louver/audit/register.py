@@ -327,7 +327,7 @@ class _File:
         )
         if len(classes) * prod(sizes) > MOST_CELLS:
             raise InputError(
-                f"option --register: {self.name} has too many classes to be audited together with "
+                f"option --register: {self.name} has too many classes for an audit together with "
                 f"{', '.join(self.held) or 'tables'}; merge categories, or leave these columns out.",
                 option="--register",
             )

@@ -36,7 +36,7 @@ SHARE_EARLY, SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.5, 0.6, 0.95, 0.85
 """Shares of the time after which work stops on early decisions, bounds, groups, and reasons (if there is anything to explain)."""
 
 LARGE = 1_000
-"""Unknowns from which small counts are decided before anything is bounded."""
+"""With more unknowns than this, small counts are decided before any bounds are computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

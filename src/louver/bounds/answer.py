@@ -21,7 +21,7 @@ from louver.schema.request import Request
 __all__ = ["BoundsAnswer", "TablePublication", "advice_with", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
-"""The largest limit of small counts that a joint audit takes."""
+"""The largest limit of small counts that a joint audit accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def refusal(audit: BoundsAudit, options: BoundsOptions) -> str | None:
     is_accepted = options.accept and not audit.summary.disclosed_small_cells
     if not audit.verdict.is_risky or is_accepted:
         return None
-    remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it all the same."
+    remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it anyway."
     return " ".join(audit.verdict.reasons) + remedy
 
 

@@ -144,15 +144,15 @@ class Suggestions(Shown):
     @property
     def goal(self) -> str:
         """What the redesigns avoid."""
-        also = " or a row that tells a status" if self.avoid == "attribute" else ""
+        also = " or a row that reveals a status" if self.avoid == "attribute" else ""
         return f"without a disclosed small cell{also}"
 
     @property
     def nothing(self) -> str:
         """What is printed where no redesign was found."""
-        found = "No redesign is" if self.is_proved else "In the time given no redesign was found"
+        found = "No redesign is" if self.is_proved else "Within the time limit no redesign was found"
         more = "" if self.is_proved else " Give more --seconds."
-        other = " --avoid small allows rows that tell a status." if self.avoid == "attribute" else ""
+        other = " --avoid small allows rows that reveal a status." if self.avoid == "attribute" else ""
         return f"{found} {self.goal} ({self.examined:,} examined).{more}{other}"
 
     def write_recodes(self, folder: str | Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
@@ -222,7 +222,7 @@ def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = 
         folder.mkdir(mode=0o700)
     except OSError:
         raise InputError(
-            f"option --write-recodes: {folder.name} cannot be made; check permissions and disk space.",
+            f"option --write-recodes: {folder.name} cannot be created; check permissions and disk space.",
             option="--write-recodes",
         ) from None
     paths = [folder / f"redesign-{number:02d}.toml" for number in range(1, len(suggestions.lines) + 1)]
@@ -257,7 +257,7 @@ def recode_text(suggestion: Suggestion, data: Sequence[str], path: str) -> str:
 Avoid = Literal["small", "attribute"]
 
 TOLERANCE_BITS = 1e-9
-"""Differences in information below this are rounding errors of the logarithms."""
+"""Differences in information below this are rounding errors."""
 
 
 def search_redesigns(

@@ -360,7 +360,7 @@ def _level_columns(source: Source, columns: Sequence[str]) -> Hierarchy:
 
 def _check_structural_zeros(source: Source, histogram: Histogram, schema: Schema | None) -> None:
     if schema is not None and schema.is_structural_zero(histogram.codes, histogram.attributes).any():
-        message = f"{source.name} has records in a structural zero; correct the data or the schema."
+        message = f"{source.name} has records in a structural zero; correct the data or schema."
         raise InputError(message, file=source.name)
 
 

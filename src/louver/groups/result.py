@@ -39,7 +39,7 @@ INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/groups.parquet"
 
 SMALL = 10
-"""Numbers below this are mostly noise, and are left out of the typical error."""
+"""Numbers below this are mostly noise and are left out of the typical error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -289,7 +289,7 @@ class GroupRelease(Shown):
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
             lines.append(line)
         if self.debited not in (None, str(self.plan.loss)):
-            lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
+            lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
         lines[2:2] = [f"  not protected: {what}" for what in self.plan.not_protected]
         return "\n".join(map(printable, lines[:10]))

@@ -82,7 +82,7 @@ Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 """Given the invariants published earlier, refuses new ones that must not be published alongside them."""
 
 PEOPLE_FORMAT = 1
-"""Of an entry that says who is in a source."""
+"""Kind of an entry that records who is in a source."""
 
 LARGEST_DENOMINATOR = 10**3000
 """Amounts add up to a fraction that can still be written as text."""
@@ -126,8 +126,8 @@ class Debit:
         """Refuse to draw the noise of an interrupted debit again where it would be other noise."""
         if self.is_resumed and not self.is_replayable:
             raise BudgetError(
-                f"entry {self.entry} was interrupted and its noise cannot be drawn again; give it up with "
-                f"`louver ledger abandon --entry {self.entry}` and pay anew."
+                f"entry {self.entry} was interrupted and its noise cannot be drawn again; abandon it with "
+                f"`louver ledger abandon --entry {self.entry}` and pay again."
             )
 
 
@@ -515,7 +515,7 @@ class Ledger(LedgerFile):
         state = replay(self._entries(db) if entries is None else entries)
         if state.successor is not None:
             raise BudgetError(
-                f"the ledger {self.name} was succeeded by {state.successor} and takes no more entries; use that."
+                f"the ledger {self.name} was succeeded by {state.successor} and is closed; use that one."
             )
         return state
 
@@ -677,7 +677,7 @@ class Ledger(LedgerFile):
         if debited.amount > state.remaining:
             raise BudgetError(
                 f"the ledger {self.name} has {state.measure} {state.remaining} left and "
-                f"{debited.amount} is asked for; grant more or ask for less.",
+                f"{debited.amount} is asked for; grant more or request less.",
                 requested=debited.amount,
                 remaining=state.remaining,
             )
@@ -722,7 +722,7 @@ class Ledger(LedgerFile):
     def _pin(self, entry: int, answers: str) -> None:
         """Remember the keyed hash of a debit's true answers, or refuse one that differs from the hash remembered.
 
-        The same noise on other answers would give away their difference.
+        The same noise on other answers would disclose their difference.
         """
         with self._writing() as db:
             row = db.execute("SELECT answers FROM keys WHERE entry = ?", (entry,)).fetchone()

@@ -156,7 +156,7 @@ def admit_source(
     """Let a ledger pay for another file, or table or query of a database; `name` is what it is called there."""
     is_address = "://" in data
     if not is_address and not Path(data).is_file():
-        raise InputError(f"{Path(data).name} does not exist; name the data to be admitted.", option="DATA")
+        raise InputError(f"{Path(data).name} does not exist; name the data to admit.", option="DATA")
     if name is None:
         name = f"database {urlsplit(data).path.strip('/')}" if is_address else Path(data).name
     dataset = fingerprint(data, table=table, query=query, run=run)

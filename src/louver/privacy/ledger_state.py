@@ -201,7 +201,7 @@ def replay(entries: Sequence[Entry]) -> LedgerState:
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
         last = entries[-1].head.entry
         raise BudgetError(
-            f"the ledger has an entry up to number {last} that no version of louver writes; restore a copy."
+            f"the ledger has an entry up to number {last} that was not written by any version of louver; restore a copy."
         ) from None
 
 

@@ -1,7 +1,7 @@
 """protect: hide cells of linked tables so that no reader learns too much about a contributor, with a proof and a bound.
 
 `louver.protect(...)` finds the cells that tell too much by themselves (primary cells), hides further cells so that they cannot be
-worked out from the others, proves it for every attacker, and says how far from the best the pattern is.
+derived from the others, proves it for every attacker, and says how far from the best the pattern is.
 
 Attackers
 ---------

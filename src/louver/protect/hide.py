@@ -38,7 +38,7 @@ STALLED_ROUNDS, STALLED = 6, 1e-3
 """The root ends once the bound has grown by less than this share in this many rounds."""
 
 FIRST_NODES = 200
-"""Nodes of the first integer program; each later one may have twice as many until it ends by itself."""
+"""Nodes of the first integer program; each later one may have twice as many until it finishes by itself."""
 
 WHOLE = 1e-6
 

@@ -41,7 +41,7 @@ NOISE = 1e-14
 """Relative error that the text of a decimal may have: programs that add floats print 0.30000000000000004."""
 
 TELLING = 100_000
-"""Number of units from which two crossing cells with one contributor each and the same number are taken to have the same contributor."""
+"""Number of units from which two crossing cells with one contributor each and equal numbers are assumed to have the same contributor."""
 
 LETTERS = {
     "": None,
@@ -169,7 +169,7 @@ def load(
         return _from_files(options, opening, folder, run)
     if data is None:
         raise InputError(
-            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one of them.',
+            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one or the other.',
             option="tables",
         )
     return _from_records(options, data, opening, folder, run, earlier)
@@ -186,7 +186,7 @@ def attributes_of(
     for name, codes in options.codes.items():
         if name not in used and not any(other.of == name for other in options.codes.values()):
             raise InputError(
-                f'the codes of "{name}" are described, but no table is by it; check the name.', column=name
+                f'the codes of "{name}" are described, but no table uses it; check the name.', column=name
             )
         if codes.of is not None and (codes.of not in options.codes or options.codes[codes.of].of is not None):
             raise InputError(
@@ -232,9 +232,7 @@ def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tre
     for leaf in sorted(own[0].leaves[total]):
         tree = next((tree for tree in trees[base] if leaf in tree.leaves), None)
         if tree is None:
-            raise InputError(
-                f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name
-            )
+            raise InputError(f'a code of "{name}" is not a code of "{base}".', column=name)
         stands_for[leaf] = tree.leaves[leaf]
     return ColumnCodes(name=name, total=total, trees=own, of=base, stands_for=stands_for)
 
@@ -244,7 +242,7 @@ def axes_of(table: TableOptions, attributes: Mapping[str, ColumnCodes]) -> tuple
     for place, base in enumerate(bases):
         if base in bases[:place]:
             raise InputError(
-                f'table "{table.name}" is by two attributes of which one stands for codes of the other; keep the finer one.',
+                f'table "{table.name}" has two attributes, one of which stands for codes of the other; keep the finer one.',
                 option="tables",
             )
     axes = tuple(axis_of(attributes[name], table.depth.get(name)) for name in table.by)
@@ -339,7 +337,7 @@ def _without_names(table: TableOptions, path: Path, columns: tuple[str, ...]) ->
         parts = [part.strip().strip('"').strip() or None for part in line.split(table.separator)]
         if len(parts) != len(table.columns):
             raise InputError(
-                f'table "{table.name}": row {number} of {path.name} has {len(parts)} fields, and columns names {len(table.columns)}.',
+                f'table "{table.name}": row {number} of {path.name} has {len(parts)} fields, but columns lists {len(table.columns)}.',
                 file=path.name,
                 row=number,
             )
@@ -419,7 +417,7 @@ def _file_table(
                 )
             places.append(known[label])
         if grid[tuple(places)] >= 0:
-            raise file.error(row, "gives a cell again that an earlier row has; list every cell once")
+            raise file.error(row, "repeats the cell of an earlier row; list every cell once")
         number = index.number(
             table.quantity, [own[place] for own, place in zip(meanings, places, strict=True)]
         )
@@ -436,15 +434,15 @@ def _keep(cells: dict[int, Cell], number: int, cell: Cell) -> None:
         return
     if known.value != cell.value:
         raise InputError(
-            f"{cell.place} has another number than {known.place}, which means the same cell; correct one."
+            f"{cell.place} differs in its number from {known.place}, which is the same cell; correct one."
         )
     if known.is_negative != cell.is_negative:
         raise InputError(
-            f"{cell.place} may be negative, and {known.place} may not; set negative in both tables."
+            f"{cell.place} may be negative, but {known.place} may not; set negative in both tables."
         )
     if None not in (known.frequency, cell.frequency) and known.frequency != cell.frequency:
         raise InputError(
-            f"{cell.place} has another frequency than {known.place}, which means the same cell; correct one."
+            f"{cell.place} differs in its frequency from {known.place}, which is the same cell; correct one."
         )
     known.frequency = cell.frequency if known.frequency is None else known.frequency
     known.largest = max(known.largest, cell.largest, key=len)
@@ -473,11 +471,11 @@ def _listed_cell(file: _Read, row: int, decimals: int) -> Cell:
         if value < 0 and not table.negative:
             raise file.error(
                 row,
-                f'has a negative number in "{table.value}"; set negative = true where that may be',
+                f'has a negative number in "{table.value}"; set negative = true if that is allowed',
                 table.value,
             )
         if frequency == 0 and value:
-            raise file.error(row, "has a number although nobody contributes to it; check its frequency")
+            raise file.error(row, "has a number although it has no contributors; check its frequency")
     return Cell(
         value=value,
         decimals=decimals,
@@ -501,13 +499,13 @@ def _largest(
             break
         units = _units(at[name], decimals)
         if units is None or units < 0:
-            raise file.error(row, f'has no number of 0 or more in "{name}", the largest contributions', name)
+            raise file.error(row, f'needs a number of 0 or more in "{name}", the largest contributions', name)
         if found and units > found[-1]:
             raise file.error(row, f'has a larger contribution in "{name}" than in the column before', name)
         found.append(float(units))
     slack = len(found)
     if not file.options.negative and sum(found) > value + slack:
-        raise file.error(row, "has largest contributions that are more than its number")
+        raise file.error(row, "has largest contributions that exceed its number")
     if frequency is not None:
         found = found[:frequency]
     return tuple(found)
@@ -522,7 +520,7 @@ def _cost(file: _Read, row: int, at: Mapping[str, str | None]) -> float | None:
     except ValueError:
         cost = math.nan
     if not 0 <= cost < 1e15:
-        raise file.error(row, f'has no cost of 0 or more in "{name}"', name)
+        raise file.error(row, f'needs a cost of 0 or more in "{name}"', name)
     return cost
 
 
@@ -798,7 +796,7 @@ def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], ow
     scale = 10 ** max(0, cells[table.lines[0].cell].decimals - one.table["decimals"])
     if wrong or any(cells[lines[labels]].value != number * scale for labels, number in shown.items()):
         raise InputError(
-            f"option --register: {one.name} has other numbers than these records; use the records, weights and codes of that publication.",
+            f"option --register: {one.name} has different numbers from these records; use the records, weights and codes of that publication.",
             option="--register",
         )
     for labels, number in lines.items():
@@ -835,7 +833,7 @@ def _weights(
         except ValueError:
             found[row] = math.nan
         if not 1 <= found[row] < 1e9:
-            raise _bad_row(source, name, row + 1, ": row {at} needs a sampling weight of 1 or more")
+            raise _bad_row(source, name, row + 1, ": the sampling weight on row {at} must be at least 1")
     return found
 
 
@@ -887,7 +885,7 @@ def _numbers(
         if units is None:
             problem = "has no number, or one that is too large"
         elif units < 0 and not is_negative:
-            problem = "is negative; set negative = true in its tables where that may be"
+            problem = "is negative; set negative = true in its tables if that is allowed"
         if problem is not None:
             raise _bad_row(source, name, row + 1, f": row {{at}} {problem}")
         assert units is not None

@@ -29,7 +29,7 @@ from louver.run import Run
 __all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
 
 CLIP = 1024.0
-"""Witnesses that move another cell by more than this many times what the demand needs are not sought."""
+"""Limit on how far a witness may move another cell, as a multiple of the demand."""
 
 ENOUGH = 1 - 1e-9
 """Share of a need that counts as met in floats; the certificate asks for all of it."""

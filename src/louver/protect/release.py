@@ -37,13 +37,13 @@ SDMX has a code of its own for secondary confidentiality (D). It is not publishe
 """
 
 MOST_EXCEL_ROWS = 200_000
-"""Most lines of a table that is also written as a workbook."""
+"""Maximum number of lines of a table that is also written as a workbook."""
 
 DIGITS = 38
 
 
 Log = Callable[[Sequence[disclosures.Plain]], str]
-"""Enters what the register keeps of each table, and returns the head of the register."""
+"""Enters each table into the register and returns the register's head."""
 
 
 def publish(

@@ -47,7 +47,7 @@ def match_register(request: Request[ProtectOptions], *, is_publishing: bool) -> 
     assert options.registry is not None
     if request.source.where is not None:
         raise InputError(
-            "option --where: with --register the records are read whole; make a file of the records that the tables are about.",
+            "option --where: with --register all records are read; write the records that the tables are about to a separate file.",
             option="--where",
         )
     return MatchedRegister.of(
@@ -129,7 +129,7 @@ def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:
             if table["value"] is None and table.get("noise") != noise.digest:
                 raise InputError(
                     f'option --register: publication {entry.number} has the same counts, protected by method "{table["method"]}" or with other '
-                    "noise; take the perturbation table of that publication.",
+                    "noise; use the perturbation table of that publication.",
                     option="--register",
                 )
 
@@ -147,8 +147,7 @@ def check_same_keys(register: MatchedRegister, mark: str) -> None:
             if table["method"] == "cellkey" and table.get("mark") != mark:
                 named = f'column "{table["person"]}"' if "person" in table else "column"
                 raise InputError(
-                    f"option --person: publication {entry.number} gave these records other keys, so its noise and the new one would average "
-                    f"out; take the {named} of that publication with its values unchanged, to the letter.",
+                    f"option --person: publication {entry.number} gave these records different keys, so averaging would remove the noise; take the {named} of that publication with exactly the same values.",
                     option="--person",
                 )
 

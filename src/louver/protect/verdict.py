@@ -66,9 +66,8 @@ class Question:
         """In sentences."""
         if self.is_noisy:
             return [
-                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals that these "
-                "tables have, and earlier ones with cell keys.",
-                "The same against readers who know the largest noise and propagate least and largest counts over every sum of these tables.",
+                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals in these tables, and in earlier ones with cell keys.",
+                "The same against readers who know the largest noise and propagate bounds on the counts over every sum of these tables.",
             ]
         knows = "that no number is negative"
         if self.known_percent is not None:
@@ -86,17 +85,17 @@ class Question:
             )
         if self.earlier:
             sentences.append(
-                f"All together with {counted(self.earlier, 'earlier publication')} about the same people."
+                f"All of this together with {counted(self.earlier, 'earlier publication')} about the same people."
             )
         return sentences
 
     def not_asked(self) -> list[str]:
         """In sentences."""
         sentences = [
-            "Tables published before, and other variables of the same contributors, were not looked at."
+            "Tables published before, and other variables of the same contributors, were not considered."
         ]
         if self.earlier is not None:
-            sentences = ["Other variables of the same contributors were not looked at."]
+            sentences = ["Other variables of the same contributors were not considered."]
         if self.is_noisy:
             sentences = [
                 "Bounds were propagated over sums, not solved exactly over all tables at once: readers who do that, or know numbers of "
@@ -108,12 +107,12 @@ class Question:
         if self.is_noisy:
             return sentences
         if not self.asks_contributors:
-            sentences.append("Contributors who know their own part were not asked about.")
+            sentences.append("Contributors who know their own part were not considered.")
         else:
             sentences.append(
-                "Several contributors who tell each other their numbers were not asked about, unless they are one holding."
+                "Several contributors who share their numbers were not considered, unless they belong to one holding."
             )
-        sentences.append("A reader who knows how the pattern was searched for was not asked about.")
+        sentences.append("A reader who knows how the pattern was searched for was not considered.")
         return sentences + self.doubts()
 
     def doubts(self) -> list[str]:
@@ -121,8 +120,7 @@ class Question:
         sentences = []
         if self.is_circle:
             sentences.append(
-                "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were "
-                "not asked about."
+                "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were not considered."
             )
         for first, second in self.dependent:
             sentences.append(
@@ -130,11 +128,11 @@ class Question:
             )
         if self.unknown_pairs and self.asks_contributors:
             sentences.append(
-                f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was asked about."
+                f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was considered."
             )
         if self.waived:
             sentences.append(
-                f"Published by decision, or before, although a rule calls them primary: {counted(self.waived, 'cell')}."
+                f"Published by decision, or earlier, although a rule makes them primary: {counted(self.waived, 'cell')}."
             )
         return sentences
 
@@ -205,7 +203,7 @@ def noisy_verdict(
     """What counts with cell keys amount to; never more than care, because nothing is proved."""
     reasons = (
         *question.asked(),
-        f"They hit {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
+        f"They recover {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
         "Totals are not the sums of their parts.",
         *question.not_asked(),
     )
@@ -218,7 +216,7 @@ def noisy_verdict(
         )
     return Verdict(
         Level.CARE,
-        "Nothing found: by forecast averaging is less than 95 % sure of each small count, and none follows from bounds and sums as far as asked.",
+        "Nothing found: by forecast, averaging is less than 95 % certain of each small count, and none follows from bounds and sums, as far as checked.",
         reasons,
     )
 
@@ -239,22 +237,22 @@ def verdict(
     if n_open:
         return Verdict(
             Level.STOP,
-            "Do not publish: coarsen the codes, or let more cells be hidden.",
-            (f"Not shown to be protected: {counted(n_open, 'primary cell')}.", *question.not_asked()),
+            "Do not publish: coarsen the codes, or allow more cells to be hidden.",
+            (f"Not proved protected: {counted(n_open, 'primary cell')}.", *question.not_asked()),
         )
     if not question.primary:
         return Verdict(
             Level.OK if not question.doubts() else Level.CARE,
             "Nothing needs to be hidden."
             if not question.doubts()
-            else "Nothing needs to be hidden as far as asked; read what was not.",
+            else "Nothing needs to be hidden, as far as checked; read what was not checked.",
             tuple(question.not_asked()),
         )
     best = f"a better pattern could save at most {gap:.1%} of the {noun}"
     if is_optimal:
         best = "no pattern is cheaper"
     elif gap == 1:
-        best = "how much a better pattern could save was not asked"
+        best = "how much a better pattern could save was not determined"
     reasons = [
         *question.asked(),
         f"Hidden to protect them: {counted(secondary, 'further cell')}; {best}.",
@@ -262,7 +260,9 @@ def verdict(
     ]
     if question.doubts():
         return Verdict(
-            Level.CARE, "Every primary cell is protected as far as asked; read what was not.", tuple(reasons)
+            Level.CARE,
+            "Every primary cell is protected, as far as checked; read what was not checked.",
+            tuple(reasons),
         )
     return Verdict(Level.OK, "Every primary cell is protected.", tuple(reasons))
 
@@ -273,9 +273,9 @@ def _rounded_verdict(
     """What rounded tables amount to: readers know how far a number can be from its value, and that the true ones add up."""
     near = "less than the base" if not beyond else f"less than {beyond + 1} times the base"
     best = (
-        "no table that adds up is nearer"
+        "no consistent table is closer"
         if is_optimal
-        else f"a nearer table could save at most {gap:.1%} of the distance"
+        else f"a closer table could save at most {gap:.1%} of the distance"
     )
     sentences = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
     if n_open:
@@ -284,22 +284,24 @@ def _rounded_verdict(
             "Do not publish: choose a larger base, or coarsen the codes.",
             (
                 *sentences,
-                f"Readers can locate more closely than their ranges allow: {counted(n_open, 'primary cell')}.",
+                f"Readers can narrow down more than their ranges allow: {counted(n_open, 'primary cell')}.",
                 *question.not_asked(),
             ),
         )
     if not question.primary:
         reasons = (
             *sentences,
-            "No rule says which numbers tell too much, so nothing was asked about them.",
+            "No rule says which numbers reveal too much, so none was checked.",
             *question.not_asked(),
         )
         return Verdict(
-            Level.CARE, "The tables are rounded and add up; what readers learn was not asked.", reasons
+            Level.CARE, "The tables are rounded and add up; what readers learn was not checked.", reasons
         )
     reasons = (*sentences, *question.asked(), *question.not_asked())
     if question.doubts():
         return Verdict(
-            Level.CARE, "Every primary cell is protected as far as asked; read what was not.", reasons
+            Level.CARE,
+            "Every primary cell is protected, as far as checked; read what was not checked.",
+            reasons,
         )
     return Verdict(Level.OK, "Every primary cell is protected.", reasons)

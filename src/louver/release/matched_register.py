@@ -17,12 +17,9 @@ from louver.schema.source import SourceOptions
 
 __all__ = ["MatchedRegister"]
 
-REMEDY = (
-    "use the file of that publication, or say with --new-population that these are other people, or that you have looked at "
-    "what both tell together."
-)
+REMEDY = "use the file of that publication, or say with --new-population that these are other people, or that you have checked what both reveal together."
 
-IS_NEW = "the register is new: it knows of nothing that was published before."
+IS_NEW = "the register is new: it has no earlier publications."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +101,7 @@ class MatchedRegister:
         entries = tuple(entry for entry in register.entries if entry.records in same)
         if is_new_population and register.entries and len(entries) == len(register.entries):
             raise InputError(
-                f"option --new-population: {name} holds the records of what {register.folder.name} tells of; leave the option out.",
+                f"option --new-population: {name} has the same records as {register.folder.name}; leave the option out.",
                 option="--new-population",
             )
         remark = None if register.entries else IS_NEW
@@ -170,9 +167,9 @@ def _strangers(
     if unlike:
         number, is_too_few = unlike[0].number, commons[unlike[0].records].is_too_few
         why = (
-            "one of them holds too few people to look for them in a sample"
+            "one of them has too few people to be found in a sample"
             if is_too_few
-            else "they have no column in common"
+            else "they have no columns in common"
         )
         return f"it is not known whether {name} and the records of publication {number} are about the same people, for {why}"
     nearest = max(strange, key=lambda entry: commons[entry.records].share or 0)
@@ -181,7 +178,6 @@ def _strangers(
         n_entries = counted(len(register.entries), "publication")
         return f"the register holds {n_entries}, none of them about people who were found in {name}"
     return (
-        f"by all that is known, {name} and the records of publication {nearest.number} are not the same, but have people in common "
-        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what "
-        "both tell together cannot be audited"
+        f"as far as is known, {name} and the records of publication {nearest.number} are not the same, but have people in common "
+        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what both reveal together cannot be audited"
     )

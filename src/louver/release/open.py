@@ -164,12 +164,12 @@ def open_release(path: str | Path) -> Release:
     """
     place = Path(path)
     if not place.is_dir():
-        raise InputError(f"{place.name} is no release directory.", file=place.name)
+        raise InputError(f"{place.name} is not a release directory.", file=place.name)
     manifest = read_manifest(place)
     try:
         present, _ = plain_files(place)
     except Malformed as error:
-        raise InputError(f"{place.name} is no release directory: {error}.", file=place.name) from None
+        raise InputError(f"{place.name} is not a release directory: {error}.", file=place.name) from None
     folder = Folder(place, present & set(manifest.files))
     files = {_table_name(name): name for name in manifest.files if name.endswith(".parquet")}
     return Release(path=place, manifest=manifest, tables=_Tables(folder, files), _folder=folder)

@@ -28,7 +28,7 @@ MOST_DIRECTORY = 2_000_000
 MOST_LETTERS, MOST_DEPTH = 200, 8
 CHUNK = 1 << 20
 END, END_SIZE, LONG_END, LONG_END_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
-BROKEN = "the archive cannot be read; make it again as a plain zip file of the release folder."
+BROKEN = "the archive cannot be read; create it again as an ordinary zip file of the release folder."
 LARGE = "the archive is larger than any release; choose the zip file of one release folder."
 
 
@@ -120,7 +120,7 @@ def _members(opened: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipInfo, str]]:
         )
         if not is_plain or str(name) in seen:
             raise InputError(
-                "the archive has a link, or a file whose name leads out of its folder or comes twice; it was not unpacked."
+                "the archive has a link, a file whose name leads out of its folder, or a repeated file; it was not unpacked."
             )
         seen.add(str(name))
         yield info, str(name)
@@ -146,4 +146,4 @@ def _release_in(folder: Path, names: list[str]) -> Path:
     tops = {name.partition("/")[0] for name in names}
     if len(tops) == 1 and (top := tops.pop()) and f"{top}/{MANIFEST}" in names:
         return folder / top
-    raise InputError(f"the archive holds no release: there is no {MANIFEST} in its folder.")
+    raise InputError(f"the archive has no release: there is no {MANIFEST} in its folder.")

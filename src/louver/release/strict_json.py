@@ -66,7 +66,7 @@ def parse_json(text: bytes) -> Any:
     )
 
 
-NOT_AS_WRITTEN = "has blanks, digits or escapes that a program would not write"
+NOT_AS_WRITTEN = "has blanks, digits or escapes that no program would write"
 
 
 def is_as_written(text: bytes) -> bool:

@@ -69,14 +69,14 @@ def inside_report(release: AnonymizedRelease) -> str:
                 ],
                 ["GCP, of the source's range", f"{u.gcp:.4%}"],
                 [
-                    "no partition loses less than",
+                    "lower bound for every partition",
                     "not known" if release.lower_bound is None else f"{release.lower_bound:.6g}",
                 ],
                 [
-                    "records alone with their quasi-identifiers, before and after",
+                    "records with unique quasi-identifiers, before and after",
                     f"{r.uniques_before:,}, {r.uniques_after:,}",
                 ],
-                ["records that differ from all others, unchanged columns included", f"{release.n_alone:,}"],
+                ["unique records, unchanged columns included", f"{release.n_alone:,}"],
             ],
         ),
     ]
@@ -111,7 +111,7 @@ def inside_report(release: AnonymizedRelease) -> str:
         "<h2>Before and after</h2>",
         picture(
             plot_comparison(release),
-            "Shares of the records before and after; a generalised value is spread evenly over what it stands for.",
+            "Shares of the records before and after; a generalised value is spread evenly over the values it stands for.",
         ),
     ]
     if comparison.associations:
@@ -134,8 +134,7 @@ def _derivable_values(release: AnonymizedRelease) -> list[str]:
     if not release.unchanged:
         return []
     return [
-        "<h2>What the unchanged columns give back</h2><p>Generalised values that follow from a column which is published "
-        "unchanged, or from all of them together, for somebody who knows how they go together.</p>",
+        "<h2>What the unchanged columns reveal</h2><p>Generalised values that follow from a column published unchanged, or from all of them together, for somebody who knows how they are related.</p>",
         table(
             ["quasi-identifier", "generalised", "inferred exactly", f"at {NEARLY:.0%}", "mostly from"],
             [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
@@ -149,11 +148,11 @@ def _local_comparison(release: AnonymizedRelease) -> list[str]:
     if one_by_one is None:
         return []
     lines: list[tuple[str, float, float, int]] = [
-        ("one recoding for the whole file (this release)", u.information_loss, u.gcp, release.n_classes),
+        ("one recoding of the whole file (this release)", u.information_loss, u.gcp, release.n_classes),
         ("classes formed one by one", one_by_one.information_loss, one_by_one.gcp, one_by_one.classes),
     ]
     return [
-        "<h2>Global beside local recoding</h2>",
+        "<h2>Global compared with local recoding</h2>",
         table(
             ["recoding", "information loss", "GCP", "classes"],
             [[name, f"{loss:.6g}", f"{gcp:.2%}", f"{n:,}"] for name, loss, gcp, n in lines],

@@ -382,7 +382,7 @@ def _check_truth(problem: TablesProblem, pieces: Sequence[Piece], truth: IntArra
     """Check that every row holds for the records themselves."""
     system = problem.system
     if truth[problem.group < 0].any():
-        raise InfeasibleError("the tables rule out a cell that the records have; check the files.")
+        raise InfeasibleError("the tables rule out a cell that occurs in the records; check the files.")
     assert system.truth is not None
     sums = system.matrix @ system.truth
     wrong = np.flatnonzero((sums < system.row_lower) | (sums > system.row_upper))

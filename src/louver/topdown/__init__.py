@@ -501,7 +501,9 @@ def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
-        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+        raise InputError(
+            "option --out is missing; noise is drawn only once and must be kept.", option="--out"
+        )
     return Path(out)
 
 

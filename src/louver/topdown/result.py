@@ -408,7 +408,7 @@ class TopDownRelease(Shown):
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
         if self.debited not in (None, str(self.plan.loss)):
-            lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
+            lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
         lines[2:2] = [f"  not protected: {what}" for what in self.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")

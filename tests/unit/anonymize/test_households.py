@@ -50,7 +50,7 @@ def test_a_household_number_without_a_role_stops_the_run_and_says_what_to_do() -
     with pytest.raises(InputError) as caught:
         lv.anonymize(survey(), **ASKED)
     said = str(caught.value)
-    assert '"hhid" (groups a few records each, like the number of a household)' in said
+    assert '"hhid" (each value groups a few records, like a household number)' in said
     assert "in --unit if it numbers households" in said and caught.value.column == "hhid"
 
 

@@ -33,9 +33,9 @@ def test_what_may_be_uploaded_is_what_is_read(tmp_path: Path, ending: str) -> No
         open_source(path).close()
     except InputError as error:
         told = str(error)
-    assert ("has no known ending" in told) == (ending not in endings_of())
+    assert ("has no known file extension" in told) == (ending not in endings_of())
     assert (ending in Receiver(take=None).endings) == (  # type: ignore[arg-type]
-        "has no known ending" not in told and ending not in (".duckdb", ".db")
+        "has no known file extension" not in told and ending not in (".duckdb", ".db")
     )
 
 

@@ -172,13 +172,13 @@ def test_close_names_are_suggested(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     ["1,2020-01-02,GA,4.5\n2,2020-01-03,NY,3\n", "GA,Meyer,Bonn\nNY,Schulz,Bonn\nGA,Kunz,Ulm\n"],
-    ids=["numbers", "words that come again"],
+    ids=["numbers", "words that recur"],
 )
 def test_a_first_line_of_data_is_not_repeated(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError) as caught:
         rows(written(tmp_path, content), "Mayer")
     assert str(caught.value) == (
-        'p.csv has no column "Mayer"; its first line looks like data, so add one with the names of the columns.'
+        'p.csv has no column "Mayer"; its first line looks like data; add a line with the column names.'
     )
 
 
@@ -189,11 +189,11 @@ BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "latin without a word": (f"a,b\n1,2\n{SECRET},x\n".encode("latin-1"), {}, "row 2 is not UTF-8 text in column 1"),
     "cp1252 with a hole": (b"a,b\n1,2\n\x81,x\n", {"encoding": "cp1252"}, "is not cp1252 text on row 2"),
     "a hole in the header": (b"a\x81,b\n1,2\n", {"encoding": "cp1252"}, "is not cp1252 text in its first line"),
-    "utf-16 without a mark": (PEOPLE.encode("utf-16-le"), {"encoding": "utf-16"}, "mark of UTF-16"),
+    "utf-16 without a mark": (PEOPLE.encode("utf-16-le"), {"encoding": "utf-16"}, "a UTF-16 byte order mark"),
     "utf-16 cut short": (PEOPLE.encode("utf-16") + b"\0", {"encoding": "utf-16"}, "is not utf-16 text on row"),
     "utf-16 without a word": (PEOPLE.encode("utf-16"), {}, "not UTF-8 text but UTF-16; say so"),
     "utf-16 as latin": (PEOPLE.encode("utf-16"), {"encoding": "latin-1"}, "not UTF-8 text but UTF-16; say so"),
-    "utf-8 as latin": (PEOPLE.encode("utf-8-sig"), {"encoding": "latin-1"}, "leave --encoding out"),
+    "utf-8 as latin": (PEOPLE.encode("utf-8-sig"), {"encoding": "latin-1"}, "leave out --encoding"),
     "empty in another encoding": (b"", {"encoding": "cp1252"}, "is empty"),
     "only a mark": (b"\xef\xbb\xbf", {}, "is empty"),
     "ragged in another encoding": ("a,b\nü\n".encode("cp1252"), {"encoding": "cp1252"}, "row 1 has fewer"),

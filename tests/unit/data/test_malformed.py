@@ -165,8 +165,8 @@ ROW = BYTES + b",x\n"
 FILES = {
     "missing file": (missing_file, "none.csv does not exist"),
     "directory": (directory, "d.csv is a directory"),
-    "unknown ending": (read_data("d.txt", BYTES), "d.txt has no known ending"),
-    "no ending": (read_data("data", BYTES), "data has no known ending"),
+    "unknown ending": (read_data("d.txt", BYTES), "d.txt has no known file extension"),
+    "no ending": (read_data("data", BYTES), "data has no known file extension"),
     "empty file": (read_data("d.csv", b""), "d.csv is empty"),
     "empty gzip": (read_data("d.csv.gz", gzip.compress(b"")), "d.csv.gz is empty"),
     "blank first line": (read_data("d.csv", b"\n" + ROW), "no column names in its first line"),
@@ -175,8 +175,8 @@ FILES = {
     "columns that differ in case": (read_data("d.csv", b"a,A\n" + ROW), "on columns 1 and 2"),
     "short row": (read_data("d.csv", b"a,b\n" + ROW + BYTES + b"\n"), "row 2 has fewer than the 2 fields"),
     "long row": (read_data("d.csv", b"a,b\n" + ROW + b"y," + ROW), "row 2 has more than the 2 fields"),
-    "open quote": (read_data("d.csv", b'a,b\n"' + ROW + ROW), "row 1 has a quote that does not fit"),
-    "text after a quote": (read_data("d.csv", b'a,b\n"' + BYTES + b'"z,x\n'), "row 1 has a quote"),
+    "open quote": (read_data("d.csv", b'a,b\n"' + ROW + ROW), "row 1 has a misplaced quote"),
+    "text after a quote": (read_data("d.csv", b'a,b\n"' + BYTES + b'"z,x\n'), "row 1 has a misplaced quote"),
     "latin-1": (read_data("d.csv", b"a,b\nx,y\n" + LATIN + b",z\n"), "row 2 is not UTF-8 text in column 1"),
     "latin-1 header": (read_data("d.csv", b"a," + LATIN + b"\nx,y\n"), "not UTF-8 text in its first line"),
     "utf-16": (read_data("d.csv", f"a,b\n{SECRET},x\n".encode("utf-16")), "not UTF-8 text but UTF-16"),
@@ -188,7 +188,10 @@ FILES = {
         "not a gzip file or ends early",
     ),
     "large gzip cut short": (large_gzip_cut_short, "d.csv.gz is damaged or ends early"),
-    "value too long": (read_data("d.csv", b"a,b\n" + BYTES * 300_000 + b",x\n"), "row 1 has a quote"),
+    "overlong value": (
+        read_data("d.csv", b"a,b\n" + BYTES * 300_000 + b",x\n"),
+        "row 1 has a misplaced quote",
+    ),
     "header too long": (read_data("d.csv", b'"' + BYTES * 300_000), "no column names in its first line"),
     "long row after trailing separators": (
         read_data("d.csv", b"a,b\n" + BYTES + b",x,\n" + b"y," + ROW),
@@ -228,7 +231,7 @@ FILES = {
     ),
     "duplicate columns in pandas": (
         read_frame(lambda: pd.DataFrame([[SECRET, 1]], columns=["a", "a"])),
-        "or a name twice",
+        "or a repeated name",
     ),
     "objects in polars": (
         read_frame(lambda: pl.DataFrame({"a": pl.Series([{SECRET}], dtype=pl.Object)})),

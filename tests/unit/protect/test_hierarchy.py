@@ -26,8 +26,8 @@ def test_the_layouts_say_the_same(tmp_path: Path) -> None:
     ("file", "text", "says"),
     [
         ("t.hrc", "\n\n", "t.hrc has no codes"),
-        ("t.hrc", "A\n@@01\n", "line 2 has more than one mark more"),
-        ("t.hrc", "@A\n", "line 1 has more than one mark more"),
+        ("t.hrc", "A\n@@01\n", "line 2 has at least two more marks"),
+        ("t.hrc", "@A\n", "line 1 has at least two more marks"),
         ("t.hrc", "A\n@\n", "line 2 has no code after its marks"),
         ("t.hrc", "A\n@01\nB\n@01\n", "line 4 repeats a code"),
         ("t.hrc", "A\n@Total\n", "line 2 has the code of the total"),
@@ -35,10 +35,10 @@ def test_the_layouts_say_the_same(tmp_path: Path) -> None:
         ("t.csv", 'a,b\n"x,y\n', "cannot be read as separated text"),
         ("t.csv", "a,b\nx\n", "line 2 has another number of fields"),
         ("t.csv", "a,b\nx,\n", "line 2 leaves a level empty"),
-        ("t.csv", "a,b\nx,1\ny,1\n", "line 3 puts a code under another parent"),
+        ("t.csv", "a,b\nx,1\ny,1\n", "line 3 puts a code under a second parent"),
         ("t.csv", "code,parent\n,A\n", "line 2 has no code"),
-        ("t.csv", "code,parent\nA,B\n", "line 2 names a parent that is no code"),
-        ("t.csv", "code,parent\nA,B\nB,A\n", "line 2 has a code above itself"),
+        ("t.csv", "code,parent\nA,B\n", "line 2 names a parent that is not a code"),
+        ("t.csv", "code,parent\nA,B\nB,A\n", "line 2 makes a code its own ancestor"),
     ],
 )
 def test_what_is_no_tree_is_refused_with_its_line(tmp_path: Path, file: str, text: str, says: str) -> None:

@@ -76,15 +76,13 @@ def out_folder(releases: Path, name: str) -> str:
         If the folder cannot be created, or the name is not a plain name or is already taken.
     """
     if not name or not name.isprintable() or name.startswith((".", "-")) or set(name) & set("/\\:"):
-        raise InputError("the release needs a plain name, such as crashes-2013.")
+        raise InputError("the release needs a simple name, such as crashes-2013.")
     if (releases / name).exists():
         raise InputError(f"{printable(name)} exists already; choose another name.")
     try:
         releases.mkdir(exist_ok=True)
     except OSError:
-        problem = (
-            f"the folder {printable(releases.name)} cannot be made; start the explorer where you may write."
-        )
+        problem = f"the folder {printable(releases.name)} cannot be created; start the explorer where you may write."
     else:
         return str(releases / name)
     raise InputError(problem)
@@ -100,7 +98,7 @@ def free_name(releases: Path, stem: str) -> str:
 def release_folder(folder: str, name: str) -> Path:
     """A release that the page listed: a name of a folder, not a path."""
     if name not in {place.name for place in Path(folder).iterdir()}:
-        raise InputError(f"{printable(name)} is not in the folder any more; show the page again.")
+        raise InputError(f"{printable(name)} is no longer in the folder; reload the page.")
     return Path(folder) / name
 
 

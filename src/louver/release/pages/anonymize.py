@@ -23,7 +23,7 @@ MOST_SIZES = 12
 """Class sizes listed beside the picture; the manifest has them all."""
 
 MOST_DRAWN = 30
-"""Class sizes that are drawn."""
+"""Class sizes drawn."""
 
 TITLE = {
     "k-anonymity": "{k}-anonymous microdata",
@@ -76,16 +76,14 @@ class ReleaseContent:
         kept = ", ".join(
             f"{name} {how}" if (how := coded.get(name)) else name for name in self.results["unchanged"]
         )
-        more = f" Who knows what is not generalised ({kept}) as well may learn more." if kept else ""
+        more = f" Anyone who also knows what is not generalised ({kept}) may learn more." if kept else ""
         left_out = f" {suppressed:,} records were left out." if suppressed else ""
         return answers(
             released=f"{self.results['records']:,} records, one for each person. Generalised: {', '.join(self.quasi)}. "
-            f"Person by person: {kept or 'nothing else'}.{left_out}",
-            promised=f"Whoever knows {listed(self.quasi)} of a person in this file finds a class of records, not the person, but "
-            f"learns what the records of a class have in common.{more}",
+            f"Published unchanged: {kept or 'nothing'}.{left_out}",
+            promised=f"Anyone who knows {listed(self.quasi)} of a person in this file finds a class of records, not the person, but learns what the records of that class have in common.{more}",
             accuracy=f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
-            check="Publish it if these columns are all that outsiders can know, and no other release of the same people is out: read the "
-            "columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
+            check="Publish it if these columns are all that outsiders can know, and no other release about the same people exists: read the columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
             "data/mapping.parquet.",
         )
 
@@ -101,7 +99,7 @@ def _meaning(manifest: Manifest) -> str:
         )
     if guarantee == "k-units" and manifest.parameters.get("l") is not None:
         told.append(
-            "The l sensitive values of a class are those of as many different units, as its maker counted them."
+            "The l sensitive values of a class belong to as many different units, as its maker counted them."
         )
     if guarantee == "k-units" and manifest.parameters.get("t") is not None:
         told.append("Closeness of sensitive values counts records, not units.")
@@ -146,7 +144,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
             [[name, f"{share:.2%}"] for name, share in losses],
         ),
         "<h2>Class sizes</h2>",
-        figure(_class_sizes(risk), "How many classes have which size."),
+        figure(_class_sizes(risk), "Number of classes of each size."),
         table(
             [f"{risk['counted']} in a class", "classes"],
             [list(pair) for pair in risk["class_sizes"][:MOST_SIZES]],
@@ -166,7 +164,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
                 ],
                 ["marketer risk", f"{risk['marketer']:.3%}"],
                 *_journalist(risk),
-                ["records alone with their published values", f"{risk['uniques_after']:,}"],
+                ["records with unique published values", f"{risk['uniques_after']:,}"],
             ],
         ),
     ]
@@ -197,7 +195,7 @@ def optimality(gap: float | None) -> str:
         return "No way to form classes loses less information: this is the optimum."
     if gap is not None:
         return f"The information loss is at most {gap:.0%} above the optimum."
-    return "The information loss is the least found; how far the optimum lies below it is not known."
+    return "The information loss is the smallest found; no bound on the optimum is known."
 
 
 def _facts(told: ReleaseContent) -> list[tuple[str, str]]:

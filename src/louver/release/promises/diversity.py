@@ -107,7 +107,7 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
     shares = counts.n / sizes[counts.of_class]
     entropy = np.bincount(counts.of_class, -shares * np.log(shares), minlength=counts.n_classes)
     least = float(np.exp(entropy.min()))
-    detail = f"least entropy is that of {least:.4g} values, promised {promise.l:g}"
+    detail = f"least entropy equals that of {least:.4g} values, promised {promise.l:g}"
     return Outcome(least >= promise.l - TOLERANCE, detail)
 
 

@@ -23,7 +23,7 @@ MOST_GROUPS = 2**62
 ERROR_COLUMNS = {"standard_error", "lower_90", "upper_90"}
 PERSONS = "data/persons.parquet"
 OTHER_PERSONS = "the numbers of persons are not those that the groups imply"
-OUTSIDE = "an interval does not hold its number, or a standard error is negative or missing"
+OUTSIDE = "an interval does not contain its number, or a standard error is negative or missing"
 
 
 class GroupCounts(Promise):

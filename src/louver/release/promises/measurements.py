@@ -61,7 +61,7 @@ def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
         for key, form in FORMS.items()
     )
     if not is_closed or not is_as_written(folder.metadata(name)[b"louver"]):
-        yield "the measurements say more of themselves than louver writes"
+        yield "the measurements contain more metadata than louver writes"
     entry = description["entry"]
     head = None if entry is None else f"{entry}:{description['entry_hash']}"
     if head != manifest.ledger_head:
@@ -71,7 +71,7 @@ def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
     if description.get(PUBLISHED_BY) != by:
         yield "the measurements and the manifest differ on who published them"
     if by is not None and (head is not None or manifest.not_private):
-        yield "measurements that somebody else published are neither paid from a ledger nor seeded"
+        yield "measurements published by somebody else must be neither paid from a ledger nor seeded"
     if by is None and head is None and not manifest.not_private:
         yield "no ledger entry paid for the measurements, and the manifest calls them private"
     for batch in folder.batches(name, ["entry"]):

@@ -149,7 +149,7 @@ def check_privacy(context: Context) -> Outcome:
 def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
     """What differs between the privacy block, the parameters and the results."""
     if claim.meaning != MEANING[claim.neighbours]:
-        yield "the neighbour relation is described as another one"
+        yield "the neighbour relation is described as a different one"
     elsewhere = {one.get("neighbours", claim.neighbours) for one in (manifest.parameters, manifest.results)}
     if elsewhere != {claim.neighbours}:
         yield "the manifest names several neighbour relations"
@@ -159,9 +159,9 @@ def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
     if manifest.verb == "groups" and composed is not None:
         expected = (float(Fraction(composed[0])), amount)
         if manifest.results.get("delta") != float(Fraction(composed[1])):
-            yield "the results state another loss than the privacy block"
+            yield "the results state a different loss from the privacy block"
     if (epsilon, rho) != expected:
-        yield "the results state another loss than the privacy block"
+        yield "the results state a different loss from the privacy block"
 
 
 def _loss_problems(
@@ -171,7 +171,7 @@ def _loss_problems(
     for loss, variance, (l1, squared) in zip(losses, variances, changes, strict=True):
         # A variance may be too small for a float, and is then 0.
         if not 0 < loss <= 10**12 or not 0 <= variance < math.inf or not min(l1, squared) >= 1:
-            yield "a loss is not positive, or a variance is none"
+            yield "a loss is not positive, or a variance is invalid"
             return
         expected = (
             laplace_variance(l1 / float(loss))
@@ -272,15 +272,15 @@ def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, Measur
         invariants = list(first.privacy.get("invariants", ()))
         not_protected = list(first.privacy.get("not_protected", ()))
     elif claim.first_release is not None:
-        yield "the manifest speaks of a first release that is not in the folder"
+        yield "the manifest refers to a first release that is not in the folder"
     else:
         exactly = [f'the counts of invariant "{name}", exactly' for name in invariants]
         if sorted(manifest.disclosures) != sorted(exactly):
-            yield "what the manifest lists as disclosed is not what the folder holds exactly"
+            yield "what the manifest lists as disclosed is not what the folder contains exactly"
     if sorted(claim.invariants) != sorted(invariants):
         yield "the invariants named are not those whose exact values are in the folder"
     if claim.not_protected is None or sorted(claim.not_protected) != sorted(not_protected):
-        yield "what the manifest calls not protected is not what the invariants tell"
+        yield "what the manifest calls not protected is not what the invariants reveal"
     if claim.neighbours == "add-remove-record" and not _counts_somebody_freely(promise):
         yield "the invariants count everybody, so that nobody could be added or removed"
 
@@ -326,7 +326,7 @@ def _width_problems(promise: TopDown, noise: Mapping[Key, MeasuredNoise]) -> Ite
     n_cells = prod(map(len, promise.attributes.values()))
     widths = {name: prod(map(len, table.attributes.values())) for name, table in promise.tables.items()}
     if any(one.n_values != widths.get(query, n_cells) for (_, query), one in noise.items()):
-        yield "a query has other numbers than its table has cells, so that a person could count twice"
+        yield "a query has more numbers than its table has cells, so that a person could count twice"
 
 
 def _not_protected(promise: TopDown, neighbours: str, n_regions: Mapping[str, int]) -> list[str]:
@@ -399,7 +399,7 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
 
 
 def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, MeasuredNoise]) -> Iterator[str]:
-    """The levels of group sizes, and what a public total gives away."""
+    """The levels of group sizes, and what a public total discloses."""
     manifest = context.manifest
     queries = {query for _, query in noise}
     levels = claim.levels or ()
@@ -476,13 +476,13 @@ def _total_problems(context: Context, claim: Claim, query: str, is_public: bool)
         if len(exact) != 1 or ("total" in entry and entry["total"] != exact[0]):
             yield "the total promised is not the one in the folder"
     elif entry.get("total") is not None:
-        yield "a total is promised that the folder does not hold"
+        yield "a total is promised that the folder does not have"
     elif any(0 in batch["size"].to_pylist() for batch in islice(context.folder.batches(GROUPS, ["size"]), 1)):
-        yield "sizes begin with 0, which they do with a public total only"
+        yield "sizes begin with 0, which is only possible with a public total"
     invariants = [UNITS] * is_public + [REGIONS] * bool(manifest.parameters.get("domain_from_data"))
     disclosed = ["the total number of groups, exactly"] * is_public
     disclosed += [f"{REGIONS}, exactly"] * bool(manifest.parameters.get("domain_from_data"))
     if list(claim.invariants) != invariants or list(manifest.disclosures) != disclosed:
         yield "the invariants named are not those that the folder and the parameters show"
     if claim.not_protected not in (None, (ALONE, UNHIDDEN) if is_public else ()):
-        yield "what the manifest calls not protected is not what a public total tells"
+        yield "what the manifest calls not protected is not what a public total reveals"

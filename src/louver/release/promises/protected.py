@@ -1,4 +1,4 @@
-"""Tables with hidden cells: they add up, they agree with one another, and no hidden number can be worked out from the shown ones.
+"""Tables with hidden cells: they add up, they agree with one another, and no hidden number can be derived from the shown ones.
 
 What is checked is what the public numbers show. An unknown stands for every hidden number and for every total that no table lists although
 parts of it are listed. The shown numbers and the hierarchies tie the unknowns together; by linear programs each hidden number must be able
@@ -110,7 +110,7 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
     if len(knowledge.hidden) + len(knowledge.unlisted) > MOST_UNKNOWNS:
         alone = _single(knowledge)
         return Outcome(
-            alone is None, alone or f"{detail}; too many to ask more than whether one is alone in a sum"
+            alone is None, alone or f"{detail}; too many to check more than whether one is alone in a sum"
         )
     given_away = _given_away(knowledge)
     return Outcome(given_away is None, given_away or f"{detail}, none of which follows from the others")
@@ -130,7 +130,7 @@ def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, 
     for *codes, number, observed, status in zip(*columns, strict=True):
         key = tuple(codes)
         if None in key or key in found:
-            raise Malformed(f"a cell of {table.file} has no code or stands twice")
+            raise Malformed(f"a cell of {table.file} has no code or is repeated")
         if (observed, status) != (SUPPRESSED if number is None else SHOWN):
             raise Malformed(f"a status of {table.file} does not say whether its number is hidden")
         if number is not None and number < 0 and not table.negative:
@@ -212,7 +212,7 @@ def learn(
         ):
             pass
         else:
-            return f"a cell of {table.file} is shown or hidden otherwise in another table, or in another line"
+            return f"a cell of {table.file} differs from the same cell in another table or line"
     for place, (_, _, _, sums) in enumerate(axes):
         by_rest: dict[tuple[str, ...], dict[str, Meaning]] = {}
         for key, one in listed.items():
@@ -287,7 +287,7 @@ def _given_away(knowledge: Knowledge) -> str | None:
         elif found.status == 2:
             return "no table agrees with the shown numbers and the hierarchies"
         elif found.x is None:
-            raise Malformed("what the hidden numbers can be could not be found out")
+            raise Malformed("the possible values of the hidden numbers could not be determined")
         else:
             least, most = np.minimum(least, found.x), np.maximum(most, found.x)
     detail = list(tables.values())

@@ -73,7 +73,7 @@ def _small(context: Context) -> int:
     """Counts below this were not to be disclosed."""
     small = context.manifest.parameters.get("small")
     if type(small) is not int or small < 1:
-        raise Malformed("the manifest does not say below what counts are small")
+        raise Malformed("the manifest does not say which counts are small")
     return small
 
 
@@ -95,7 +95,7 @@ def _cells(context: Context, promise: PublishedTable) -> tuple[pa.Table, dict[tu
     for row in table.to_pylist():
         key = tuple(row[name] for name in names)
         if None in key or key in cells:
-            raise Malformed(f"a cell of {promise.file} has no label or stands twice")
+            raise Malformed(f"a cell of {promise.file} has no label or is repeated")
         cells[key] = row[value]
     return table, cells
 

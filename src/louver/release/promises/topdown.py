@@ -156,17 +156,17 @@ def _check_form(promise: TopDown) -> None:
     """Refuse parts that do not refer to the same attributes and levels."""
     n_levels = len(promise.levels)
     if not promise.regions and promise.levels != (EVERYBODY,):
-        raise Malformed("there are levels, and no columns of regions")
+        raise Malformed("there are levels but no columns of regions")
     is_prefix = promise.prefixes is not None
     if is_prefix and (len(promise.prefixes or ()) != n_levels or len(promise.regions) != 1):
         raise Malformed("the prefixes are not one for each level")
     if is_prefix and any(a >= b for a, b in pairwise(promise.prefixes or ())):
         raise Malformed("the prefixes do not grow from level to level")
     if not set(promise.exact.values()) <= set(promise.levels) or not set(promise.exact) <= set(promise.cells):
-        raise Malformed("an invariant speaks of no level or no cells")
+        raise Malformed("an invariant is about no level or no cells")
     for cells in (*promise.structural_zeros, *promise.cells.values()):
         if any(not set(labels) <= set(promise.attributes.get(name, ())) for name, labels in cells.items()):
-            raise Malformed("a set of cells speaks of labels that no attribute has")
+            raise Malformed("a set of cells has labels that no attribute has")
     for table in promise.tables.values():
         for name, merged in table.attributes.items():
             if sorted(label for labels in merged.values() for label in labels) != sorted(
@@ -189,7 +189,7 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
     shape = [len(labels) for labels in promise.attributes.values()]
     n_cells = prod(shape)
     if len(leaves) * n_cells > MOST_KEYS:
-        raise Malformed("there are more cells than can be told apart")
+        raise Malformed("there are more cells than can be numbered")
     found: list[tuple[Ints, Ints]] = []
     places = Places(leaves)
     for batch in folder.batches(promise.file, names):
@@ -254,15 +254,15 @@ def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> It
     yield from _invariant_problems(folder, promise, people)
     yield from _bound_problems(folder, promise, people)
     if promise.csv is not None and not _is_same(folder, promise):
-        yield "the microdata as CSV are not those as Parquet"
+        yield "the microdata as CSV differ from those as Parquet"
     errors, about = None, promise.errors
     if about is not None:
         errors = PublishedErrors.read(folder, about.file, about.regions, about.queries, promise.levels)
     if errors is not None and context.manifest.results.get("intervals", 0) < 1:
-        yield "errors are described that the manifest does not know of"
+        yield "errors are described that are not in the manifest"
     for name, table in promise.tables.items():
         if not _is_sum(folder, promise, people, table):
-            yield f'table "{name}" is not what the people add up to'
+            yield f'table "{name}" does not match the people'
         elif errors is not None and (problem := errors.problem(folder, name, table.file)):
             yield f'table "{name}" {problem}'
 
@@ -329,7 +329,7 @@ def _bound_problems(folder: Folder, promise: TopDown, people: PublishedPeople) -
             rows = batch.filter(pc.equal(batch["statement"].cast(pa.string()), name))
             region = places.of(rows["region"])
             if (region < 0).any():
-                yield "a bound speaks of a region that is no leaf"
+                yield "a bound is about a region that is not a leaf"
             here = held[name][region]
             upper = _int64(pc.fill_null(rows["upper"], MOST_KEYS))
             broken = np.flatnonzero((here < _int64(rows["lower"])) | (here > upper))
@@ -355,7 +355,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Ta
         return False
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
-        raise Malformed("there are more cells than can be told apart")
+        raise Malformed("there are more cells than can be numbered")
     merged_cell = merged_cells(people, table, shape)
     levels = [
         _WantedCounts.of(people, level, people.region_of[level][people.leaf] * prod(shape) + merged_cell)

@@ -81,8 +81,8 @@ class Area(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
-        words = {key: value for key, value in asdict(self.total).items() if key not in ("query", "labels")}
-        return {"leaves": self.leaves, "total": words, "counts": [asdict(count) for count in self.counts]}
+        total = {key: value for key, value in asdict(self.total).items() if key not in ("query", "labels")}
+        return {"leaves": self.leaves, "total": total, "counts": [asdict(count) for count in self.counts]}
 
     def to_json(self) -> str:
         """The result as JSON."""
@@ -327,7 +327,7 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
     manifest = read_manifest(release)
     if manifest.verb != "topdown":
         raise InputError(
-            f"{release.name} is no TopDown release; give the folder of one.",
+            f"{release.name} is not a TopDown release; give the folder of one.",
             option="RELEASE",
             file=release.name,
         )
@@ -558,8 +558,8 @@ def _with_errors(folder: Folder, promise: TopDown, run: Run | None) -> pa.Table:
 
 def _exact_levels(promise: TopDown) -> int:
     """The lowest level whose totals are published exactly, as are all levels above it; -1 if there is none."""
-    words = (level for name, level in promise.exact.items() if not promise.cells[name])
-    return max((promise.levels.index(level) for level in words), default=-1)
+    levels = (level for name, level in promise.exact.items() if not promise.cells[name])
+    return max((promise.levels.index(level) for level in levels), default=-1)
 
 
 def _unsure(folder: Folder, promise: TopDown) -> pa.Table:

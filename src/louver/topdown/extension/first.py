@@ -164,7 +164,9 @@ def read_first(
     manifest = read_manifest(path)
     promise = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
     if promise is None:
-        raise InputError(f"{path.name} is no TopDown release; extend one.", file=path.name, option="extends")
+        raise InputError(
+            f"{path.name} is not a TopDown release; extend one.", file=path.name, option="extends"
+        )
     if any(one.get("promise") == "extension" for one in manifest.promises):
         message = f"{path.name} is an extension itself; extend the release that it extends, by all attributes at once."
         raise InputError(message, file=path.name, option="extends")

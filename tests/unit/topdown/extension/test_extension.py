@@ -227,9 +227,9 @@ def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
     assert (
         "not every attribute" in doubt(folder / "larger", "extension", attributes={"race": own["race"]}).found
     )
-    assert "is another one" in doubt(folder / "larger", "extension", first_digest="0" * 64).found
+    assert "is a different one" in doubt(folder / "larger", "extension", first_digest="0" * 64).found
     bad = {**own, "race": {"attribute": "race", "labels": {"a": "z", "b": "b", "c": "c"}}}
-    assert "stands for none" in doubt(folder / "larger", "extension", attributes=bad).found
+    assert "corresponds to no label" in doubt(folder / "larger", "extension", attributes=bad).found
     assert (
         "no TopDown release of these regions" in doubt(folder / "larger", "extension", regions=["race"]).found
     )
@@ -241,8 +241,8 @@ def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        (lambda m: m.update(promises=m["promises"][:1]), '"extension" must be promised once'),
-        (lambda m: m["results"].update(extends="0" * 64), "speaks of another release"),
+        (lambda m: m.update(promises=m["promises"][:1]), '"extension" must be promised exactly once'),
+        (lambda m: m["results"].update(extends="0" * 64), "is about a different release"),
         (
             lambda m: m["parameters"]["refines"]["age"].update(attribute="sex"),
             "does not refine what was asked for",
@@ -267,7 +267,7 @@ def test_verify_finds_people_that_were_exchanged(made, tmp_path):
     pq.write_table(
         pq.read_table(there / "first/microdata.parquet").slice(1), there / "first/microdata.parquet"
     )
-    assert "are not those of its manifest" in doubt(there, "extension").found
+    assert "do not match its manifest" in doubt(there, "extension").found
     content = json.loads((there / "first/manifest.json").read_text())
     (there / "first/manifest.json").write_text(json.dumps({**content, "created": "2000-01-01"}))
     assert "was edited" in doubt(there, "extension").found
