@@ -25,6 +25,11 @@ UNFINISHED = "The search reached its limit (--seconds or --steps) before it was 
 
 CLOSENESS = "Closeness of sensitive values (--t) was measured over records, not over units."
 
+OTHER_MEMBERS = (
+    "What unchanged columns of other members reveal of generalised values, and which sensitive values all units of a class have among their "
+    "members, was not counted (--whole-units)."
+)
+
 LEVELS = tuple(Level)
 """The mildest first."""
 
@@ -96,6 +101,8 @@ def _not_examined(release: AnonymizedRelease) -> Iterator[str]:
         yield "Members of one household count as different people (--unit counts households)."
     elif release.parameters["t"] is not None:
         yield CLOSENESS
+    if release.parameters["whole_units"] and release.unchanged:
+        yield OTHER_MEMBERS
     if release.part_sizes and release.unchanged:
         yield "How much unchanged columns reveal of generalised values was not counted (--parts)."
 
