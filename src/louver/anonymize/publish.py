@@ -144,7 +144,8 @@ class Setting:
     where : mapping of str to sequence of str
         Labels that the filter of the source lets through, for the register.
     ledger : Path or None
-    remark : str or None
+    remark, unasked : str or None
+        What to know about the people that a register tells of; earlier publications that were not asked about together.
     records : Table or None
         The records of the source, where analyses are compared.
     """
@@ -157,6 +158,7 @@ class Setting:
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ledger: Path | None = None
     remark: str | None = None
+    unasked: str | None = None
     records: pa.Table | None = None
 
 
@@ -270,6 +272,7 @@ def publish(
         entry=entry,
         ledger=setting.ledger,
         remark=setting.remark,
+        unasked=setting.unasked,
         stages=stages,
         seconds=time.perf_counter() - setting.started,
     )

@@ -60,6 +60,8 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
     together, n = release.intersection, release.table.num_rows
     if together is not None and (level := level_together(release)) is not Level.OK:
         yield level, _sentence(str(together))
+    if release.unasked is not None:
+        yield Level.CARE, _sentence(release.unasked.removesuffix("."))
     if release.units_found is not None and release.units_found.below_k:
         yield Level.CARE, f"{release.units_found}."
     if release.guarantee is Guarantee.FREEFORM:
