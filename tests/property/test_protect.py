@@ -90,7 +90,7 @@ def test_patterns_protect_and_are_the_best(
     }
     by_labels = [p for p in range(4) if str(p // 2) in used["row"] and str(p % 2) in used["column"]]
     # Where each row lies in one column and each column in one row, and that is seen more than once, readers know it.
-    is_linked = shape == "margins" and len(firms) > len(places) and is_diagonal(places)
+    is_linked = shape == "margins" and len(firms) > len(places) > 1 and is_diagonal(places)
     if is_linked:
         by_labels = sorted(places)
     assert bool(found.question.linked) == is_linked
