@@ -27,7 +27,7 @@ from louver.optim.status import Status
 from louver.protect.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
 from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
 from louver.protect.problem import Demand, PatternProblem
-from louver.protect.rebuild import Part
+from louver.protect.rebuild import PatternPart
 from louver.run import Run
 
 __all__ = ["Hiding", "hide", "is_large"]
@@ -411,7 +411,7 @@ class _Search:
         """The best pattern of some cells, all others as they are; kept if it is cheaper and meets every demand."""
         assert self.best is not None
         cost, hidden, witnesses = self.best
-        part = Part(self.problem, cells, hidden, self.run)
+        part = PatternPart(self.problem, cells, hidden, self.run)
         step = 1.0 if self.is_counted else CHEAPER * max(1.0, cost)
         known = 0
         for _ in range(TRIALS):

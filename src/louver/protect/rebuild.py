@@ -21,13 +21,13 @@ from louver.optim.status import Status
 from louver.protect.problem import PatternProblem
 from louver.run import Run
 
-__all__ = ["Part"]
+__all__ = ["PatternPart"]
 
 NODES = 200
 CHEAPER = 1e-6
 
 
-class Part:
+class PatternPart:
     """The best pattern of some cells, all others as they are, under inequalities `rows @ y >= 1`."""
 
     def __init__(self, problem: PatternProblem, cells: Ints, hidden: Bools, run: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from louver.protect.problem import UNBOUNDED, PatternProblem
-from louver.protect.rebuild import Part
+from louver.protect.rebuild import PatternPart
 from louver.run import Run
 
 
@@ -40,7 +40,7 @@ def test_a_part_is_the_best_of_all_patterns_of_its_cells(seed: int) -> None:
         trial[cell] = False
         hidden = trial if (shares @ trial >= 1).all() else hidden
     cells = np.sort(draw.permutation(9)[:6])
-    part = Part(problem_of(cost), cells, hidden, Run())
+    part = PatternPart(problem_of(cost), cells, hidden, Run())
     part.require(csr_array(shares[:3]))
     part.require(csr_array(shares[3:]))
     best = np.inf
@@ -54,6 +54,6 @@ def test_a_part_is_the_best_of_all_patterns_of_its_cells(seed: int) -> None:
         others = np.setdiff1d(np.arange(9), cells)
         assert (found[others] == hidden[others]).all()
         hidden = found
-        part = Part(problem_of(cost), cells, hidden, Run())
+        part = PatternPart(problem_of(cost), cells, hidden, Run())
         part.require(csr_array(shares))
     assert cost[hidden].sum() == best
