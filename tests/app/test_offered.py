@@ -41,7 +41,8 @@ PROTECT_ONLY_THERE = {
     "max_noise",
     "noise_table",
     "given_pattern",
-}  # cell keys; patterns of other programs
+    "request",
+}  # cell keys; patterns of other programs; who asked
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
     *("format", "keep_order", "class_id", "whole_units"),

@@ -107,6 +107,7 @@ def protect(
     noise_table: str | Path | None = None,
     minimise: str = "number",
     holding: str | None = None,
+    request: str | None = None,
     sampling_weight: str | None = None,
     given_pattern: bool = False,
     known_percent: float | None = None,

@@ -137,13 +137,19 @@ class TableOptions(Options):
         return self
 
 
-NEEDED = {"frequency": ("minimum",), "p-percent": ("p",), "p-q": ("p", "q"), "dominance": ("n", "k")}
+NEEDED = {
+    "frequency": ("minimum",),
+    "p-percent": ("p",),
+    "p-q": ("p", "q"),
+    "dominance": ("n", "k"),
+    "request": ("k",),
+}
 
 
 class RuleOptions(Options):
     """One of `[[protect.rules]]`: when a cell is primary, and how wide its safety range is."""
 
-    rule: Literal["frequency", "p-percent", "p-q", "dominance"]
+    rule: Literal["frequency", "p-percent", "p-q", "dominance", "request"]
     minimum: Annotated[int, Field(ge=2, le=1000)] | None = None
     p: Percent | None = None
     q: Percent | None = None
@@ -243,6 +249,12 @@ class ProtectOptions(VerbOptions):
     holding: str | None = option(
         None,
         "Column of the records that says whom a contributor belongs to; all that one owns counts as one contributor.",
+        metavar="COLUMN",
+        group="contributors",
+    )
+    request: str | None = option(
+        None,
+        "Column of the records that says who asked to be protected (1 or yes, 0 or no); the rule request looks at them.",
         metavar="COLUMN",
         group="contributors",
     )
@@ -352,7 +364,12 @@ class ProtectOptions(VerbOptions):
             raise InputError(
                 "option --minimise cost needs a table with a column of costs.", option="--minimise"
             )
-        for name in ("holding", "sampling_weight"):
+        if (self.request is not None) != any(rule.rule == "request" for rule in self.rules):
+            raise InputError(
+                "option --request names the column of those who asked, and a rule request says what follows; give both or none.",
+                option="--request",
+            )
+        for name in ("holding", "request", "sampling_weight"):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(f"option {flag} is about records, and every table has a file.", option=flag)
@@ -410,6 +427,7 @@ class ProtectOptions(VerbOptions):
             )
         for flag, given in (
             ("--holding", self.holding),
+            ("--request", self.request),
             ("--sampling-weight", self.sampling_weight),
             ("--known-percent", self.known_percent),
             ("status", self.status or None),
