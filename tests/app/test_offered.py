@@ -42,7 +42,8 @@ PROTECT_ONLY_THERE = {
     "noise_table",
     "given_pattern",
     "request",
-}  # cell keys; patterns of other programs; who asked
+    "state",
+}  # cell keys; patterns of other programs; who asked; searches of hours
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
     *("format", "keep_order", "class_id", "whole_units"),

@@ -114,6 +114,7 @@ def protect(
     attackers: str = "contributors",
     steps: int = 200,
     seconds: float | None = None,
+    state: str | Path | None = None,
     registry: str | Path | None = None,
     person: str | None = None,
     new_population: bool = False,

@@ -297,6 +297,12 @@ class ProtectOptions(VerbOptions):
         group="search",
         gt=0,
     )
+    state: str | None = option(
+        None,
+        "File that keeps the best pattern while it is searched for; where it exists, the search goes on from it. It stays inside.",
+        metavar="FILE",
+        group="search",
+    )
     registry: str | None = option(
         None,
         "Folder that keeps what was published about the same people; the tables are protected together with it, and entered with --out.",
@@ -390,6 +396,10 @@ class ProtectOptions(VerbOptions):
             raise InputError(
                 f'--method {self.method} changes every number, so no cell can be set to "publish" or "cost".',
                 option="status",
+            )
+        if self.state is not None and (self.method != "hide" or self.given_pattern):
+            raise InputError(
+                "option --state is for a search for hidden cells; leave it out.", option="--state"
             )
         if self.method != "round" and self.base is not None:
             raise InputError("option --base is for --method round; leave it out.", option="--base")

@@ -113,6 +113,8 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "request without a rule": ({"request": "asked"}, "give both or none"),
     "request without a column": ({"rules": [{"rule": "request", "k": 50.0}]}, "give both or none"),
     "request without a share": ({"rules": [{"rule": "request"}]}, "needs k"),
+    "state of rounded cells": ({"state": "s", "method": "round"}, "option --state is for a search"),
+    "state in no folder": ({"state": "none/s"}, "the folder of none/s does not exist"),
     "a pattern without status": ({"given_pattern": True}, "needs cells whose status says that they are hidden"),
     "a pattern of rounded cells": ({"given_pattern": True, "method": "round"}, "option --given-pattern is for --method hide"),
     "unknown key": ({"rules": [{**FEW, "minimal": 3}]}, "is not a known key"),
