@@ -160,11 +160,11 @@ def protect(
     >>> found.summary.primary, found.summary.secondary, found.is_protected
     (3, 5, True)
     """
-    request = requested(spec, ProtectOptions)
+    whole = requested(spec, ProtectOptions)
     if out is not None:
         check_out(Path(out))
     folder = None if out is None else Path(out)
-    return (_with_noise if request.options.method == "cellkey" else _protected)(request, folder)
+    return (_with_noise if whole.options.method == "cellkey" else _protected)(whole, folder)
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
