@@ -221,7 +221,7 @@ def test_a_share_that_is_not_rounded_as_promised_is_noticed(call_louver: Runner,
     (file,) = (people.parent / "out" / "data").glob("*.parquet")
     table = pq.read_table(file)
     for first, told in (
-        ("0.710", "other values of"),
+        ("0.710", "different values of"),
         ("0.714", "more than 2 decimals"),
         ("0.9", "does not add up"),
     ):
