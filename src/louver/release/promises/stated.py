@@ -395,6 +395,13 @@ class Geography(_StatedPart):
     columns: Owns | None = None
 
 
+class SpineAsked(_StatedPart):
+    areas: Own
+    fixed: Name | None = None
+    levels: Names | None = None
+    tolerance: Number
+
+
 class StatedShares(_StatedPart):
     levels: dict[Name, Amount]
     queries: dict[Name, Amount]
@@ -469,6 +476,7 @@ class PublishedAsked(_StatedPart):
 
 class TopDownParameters(_StatedPart):
     geography: Geography | None = None
+    spine: SpineAsked | None = None
     shares: StatedShares | None = None
     queries: dict[Name, QueryAsked] = {}
     invariants: list[InvariantAsked] = []
@@ -881,6 +889,8 @@ def _topdown_known(folder: Folder, manifest: Manifest) -> TracedStrings:
         }
         if entry.get("promise") == "topdown":
             names |= set((entry.get("errors") or {}).get("queries", ()))
+            spine = entry.get("spine") or {}
+            names |= {*spine.get("geography", ()), *spine.get("kinds", ())}
             labels |= {label for own in entry.get("attributes", {}).values() for label in own}
             tables = entry.get("tables", {}).values()
             labels |= {label for table in tables for own in table["attributes"].values() for label in own}

@@ -22,6 +22,7 @@ from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Places, Promise, count_distinct, places_in
 from louver.release.promises.measurements import publisher_of
+from louver.release.promises.spine import SpineFile, regions_of_leaves, spine_problems
 from louver.release.promises.topdown_errors import ERROR_COLUMNS, PublishedErrors
 
 __all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
@@ -65,11 +66,14 @@ class TopDown(Promise):
     regions : tuple of str
         Geography columns of the microdata; none if there is one region, "all".
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`.
+        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`, or a spine
+        says where it lies.
     exact : mapping
         Level of each invariant.
     cells : mapping
         For every invariant and bound the labels that it counts, by attribute.
+    spine : SpineFile or None
+        Where leaves lie, if regions were arranged for areas.
     """
 
     promise: Literal["topdown"]
@@ -87,6 +91,7 @@ class TopDown(Promise):
     cells: dict[str, Cells]
     tables: dict[str, Table]
     errors: ErrorFiles | None = None
+    spine: SpineFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +210,10 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
             found = [_added(found)]
     keys, counts = _added(found)
     leaf, cell = np.divmod(keys, n_cells)
-    regions = [_level_codes(leaves, promise, level) for level in range(len(promise.levels))]
+    if promise.spine is None:
+        regions = [_level_codes(leaves, promise, level) for level in range(len(promise.levels))]
+    else:
+        regions = regions_of_leaves(folder, promise.spine, promise.levels, leaves)
     encoded = [codes.dictionary_encode() for codes in regions]
     return PublishedPeople(
         leaf=leaf,
@@ -248,6 +256,8 @@ def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> It
     """The claims that do not hold, if any."""
     folder = context.folder
     yield from _variance_problems(context, promise)
+    if promise.spine is not None:
+        yield from spine_problems(folder, promise.spine, promise.levels, promise.measurements)
     for zero in promise.structural_zeros:
         if people.inside(zero).any():
             yield "there are people in a structural zero"
