@@ -351,7 +351,7 @@ class AreasOptions(Options):
 
     areas: str | None = option(
         None,
-        "CSV with the columns area and leaf: one row for each leaf or region of each area.",
+        "CSV with the columns area and leaf: one row for each leaf or region of each area. By default the areas of the release's spine.",
         metavar="FILE",
         group="area",
     )

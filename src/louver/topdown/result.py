@@ -375,7 +375,11 @@ class TopDownRelease(Shown):
     def _promised_spine(self) -> dict[str, Any]:
         """Where leaves lie in a spine that was arranged for areas, and by which rules."""
         arrangement = self.plan.design.arrangement
-        return {} if arrangement is None else {"spine": {"file": SPINE_FILE, **arrangement.stated()}}
+        if arrangement is None:
+            return {}
+        geography = self.plan.design.options.geography
+        prefixes = None if geography is None else geography.prefixes
+        return {"spine": {"file": SPINE_FILE, "prefixes": prefixes, **arrangement.stated()}}
 
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False

@@ -19,7 +19,7 @@ from louver._arrays import Ints
 from louver.release.folder import Folder, Malformed, without_dictionary
 from louver.release.promises.base import count_distinct
 
-__all__ = ["SpineFile", "regions_of_leaves", "spine_columns", "spine_problems"]
+__all__ = ["SpineFile", "named_areas", "regions_of_leaves", "spine_columns", "spine_problems"]
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -42,6 +42,8 @@ class SpineFile(BaseModel):
         The last level of the geography that stayed.
     geography : tuple of str
         Levels of the geography.
+    prefixes : tuple of int or None
+        Length of the leaf code prefix that names the geographic region of each level; None where a leaf is a path with `/`.
     kinds : tuple of str
         Kinds of areas.
     rules : tuple of SpineRule
@@ -53,6 +55,7 @@ class SpineFile(BaseModel):
     file: Literal["public/spine.parquet"]
     fixed: str
     geography: Names
+    prefixes: tuple[Annotated[int, Field(ge=0)], ...] | None
     kinds: Names
     rules: Annotated[tuple[SpineRule, ...], Field(min_length=1)]
 
@@ -73,6 +76,8 @@ def _check_form(spine: SpineFile, levels: Sequence[str]) -> None:
     """Refuse rules that do not refer to the levels and kinds that there are."""
     if spine.fixed not in spine.geography[:-1] or len(set(spine.geography)) < len(spine.geography):
         raise Malformed("the spine has no fixed level in its geography")
+    if spine.prefixes is not None and len(spine.prefixes) != len(spine.geography):
+        raise Malformed("the prefixes are not one for each level")
     depth = spine.geography.index(spine.fixed)
     n_new = len(levels) - depth - 2
     if n_new != len(spine.rules) or list(levels[: depth + 1]) != list(spine.geography[: depth + 1]):
@@ -107,6 +112,27 @@ def regions_of_leaves(
     return [*(table[f"spine: {name}"].take(place).combine_chunks() for name in levels[:-1]), leaves]
 
 
+def named_areas(
+    folder: Folder, spine: SpineFile, levels: Sequence[str], leaves: Sequence[str]
+) -> dict[str, list[int]]:
+    """Leaves, by their places among `leaves`, of every area and of every geographic region that is no region of the spine.
+
+    Names are those of the kind or level and of the area, as in "tract: 030100".
+    """
+    table = _read(folder, spine, levels)
+    place = pc.index_in(table["leaf"].combine_chunks(), value_set=pa.array(leaves, pa.string()))
+    if place.null_count:
+        raise Malformed("the spine has a leaf that the release does not have")
+    found: dict[str, list[int]] = {}
+    for column in sorted(table.column_names):  # areas before geography
+        kind, _, name = column.partition(": ")
+        if kind in ("area", "geography"):
+            for leaf, own in zip(place.to_pylist(), table[column].to_pylist(), strict=True):
+                if own is not None:
+                    found.setdefault(f"{name}: {own}", []).append(leaf)
+    return found
+
+
 def spine_problems(
     folder: Folder, spine: SpineFile, levels: Sequence[str], measurements: str
 ) -> Iterator[str]:
@@ -120,6 +146,10 @@ def spine_problems(
         measured = nodes.filter(pc.equal(nodes["0"], name))["1"]
         if set(measured.to_pylist()) != set(pc.unique(table[column]).to_pylist()):
             yield f'the regions of level "{name}" are not those of the spine'
+    for depth, name in enumerate(spine.geography[:-1]):
+        column = f"geography: {name}" if f"geography: {name}" in table.column_names else f"spine: {name}"
+        if not table[column].equals(_geographic(table["leaf"], spine.prefixes, depth)):
+            yield f'column "{column}" of the spine does not follow from the codes of the leaves'
     codes = {name: _encoded(table[name]) for name in table.column_names}
     first = spine.geography.index(spine.fixed) + 1
     chains = (
@@ -135,6 +165,13 @@ def spine_problems(
         own = codes[f"spine: {name}"]
         if not (_is_refined(own, shared) and _is_refined(shared, own)):
             yield f'the regions of level "{name}" do not follow from geography and areas'
+
+
+def _geographic(leaf: pa.ChunkedArray, prefixes: Sequence[int] | None, depth: int) -> pa.ChunkedArray:
+    """Codes of the geographic regions that leaves lie in."""
+    if prefixes is not None:
+        return pc.utf8_slice_codeunits(leaf, 0, prefixes[depth])
+    return pc.binary_join(pc.list_slice(pc.split_pattern(leaf, "/"), 0, depth + 1), "/")
 
 
 def _encoded(column: pa.ChunkedArray) -> Ints:

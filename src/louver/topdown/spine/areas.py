@@ -17,7 +17,7 @@ from louver.run import Run
 
 __all__ = ["AreaKind", "read_area_kinds"]
 
-ONE_KIND = "area"
+ONE_KIND = "areas"
 """Name of the kind where the file has no column for it."""
 
 MOST_KINDS = 4
