@@ -42,7 +42,7 @@ from louver.topdown.options import (
 from louver.topdown.planning.shares import Aim, choose_shares, with_shares
 from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
 from louver.topdown.spine.areas import read_area_kinds
-from louver.topdown.spine.arrange import Arrangement, arrange
+from louver.topdown.spine.arrange import ArrangedSpine, arrange
 
 __all__ = ["SpecLike", "cell_set", "read_design", "read_first_design"]
 
@@ -224,7 +224,7 @@ def _read_spine(
 
 def _arrangement(
     spec: Spec, records: Any, options: TopDownOptions, tree: RegionTree, where: str, run: Run | None
-) -> Arrangement | None:
+) -> ArrangedSpine | None:
     """The spine arranged for areas, where the spec names any."""
     given = options.spine
     if given is None:
@@ -423,7 +423,7 @@ def _invariant(
     spine: RegionTree,
     attributes: Sequence[Attribute],
     place: str,
-    arrangement: Arrangement | None,
+    arrangement: ArrangedSpine | None,
 ) -> Statement:
     known = set(spine.names) if arrangement is None else set(arrangement.geographic.names)
     if given.level in known - set(spine.names):

@@ -25,7 +25,7 @@ from louver.schema.spec import SourceOptions, Spec
 from louver.schema.validate import validated
 from louver.topdown.knowledge.implied import Implied
 from louver.topdown.options import TopDownOptions
-from louver.topdown.spine.arrange import Arrangement
+from louver.topdown.spine.arrange import ArrangedSpine
 
 __all__ = [
     "DETAILED",
@@ -566,7 +566,7 @@ class Design:
         Whether the spec leaves the shares to louver; `options` has them all the same.
     extends : str
         Hash of the measurements of the release that it extends; empty where it extends none.
-    arrangement : Arrangement or None
+    arrangement : ArrangedSpine or None
         How the spine was arranged for areas; None where it is the geography.
     """
 
@@ -587,7 +587,7 @@ class Design:
     notes: tuple[str, ...] = ()
     has_chosen_shares: bool = False
     extends: str = ""
-    arrangement: Arrangement | None = None
+    arrangement: ArrangedSpine | None = None
 
     @property
     def published_queries(self) -> tuple[Query, ...]:

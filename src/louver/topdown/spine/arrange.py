@@ -22,7 +22,7 @@ from louver.optim.spines import Parts, upward_variances
 from louver.run import Run
 from louver.topdown.spine.areas import AreaKind
 
-__all__ = ["Arrangement", "Rule", "arrange", "build_spine", "choose_rules", "region_of"]
+__all__ = ["ArrangedSpine", "RegionRule", "arrange", "build_spine", "choose_rules", "region_of"]
 
 MOST_CANDIDATES = 20_000
 DIGITS = 9
@@ -30,7 +30,7 @@ DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RegionRule:
     """What the leaves of a new region have in common.
 
     Parameters
@@ -44,13 +44,13 @@ class Rule:
     depth: int
     kinds: tuple[int, ...]
 
-    def is_refined_by(self, other: Rule) -> bool:
+    def is_refined_by(self, other: RegionRule) -> bool:
         """Whether regions of the other rule lie in regions of this one."""
         return self.depth <= other.depth and set(self.kinds) <= set(other.kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Arrangement:
+class ArrangedSpine:
     """A spine that was arranged for areas, and what it was made from.
 
     Parameters
@@ -60,7 +60,7 @@ class Arrangement:
     fixed : int
         The last of the levels that stay.
     kinds : tuple of AreaKind
-    rules : tuple of Rule
+    rules : tuple of RegionRule
         One for each new level.
     spine : RegionTree
         The new regions.
@@ -71,7 +71,7 @@ class Arrangement:
     geographic: RegionTree
     fixed: int
     kinds: tuple[AreaKind, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[RegionRule, ...]
     spine: RegionTree
     leaf: Ints
 
@@ -109,7 +109,7 @@ def arrange(
     tolerance: float = 0.05,
     power: int = 1,
     run: Run | None = None,
-) -> Arrangement:
+) -> ArrangedSpine:
     """Choose the rules of the new levels and build the spine.
 
     Parameters
@@ -130,7 +130,7 @@ def arrange(
     """
     rules = choose_rules(tree, fixed, kinds, len(names), tolerance=tolerance, power=power, run=run)
     spine, leaf = build_spine(tree, fixed, kinds, rules, names)
-    return Arrangement(geographic=tree, fixed=fixed, kinds=kinds, rules=rules, spine=spine, leaf=leaf)
+    return ArrangedSpine(geographic=tree, fixed=fixed, kinds=kinds, rules=rules, spine=spine, leaf=leaf)
 
 
 def choose_rules(
@@ -142,11 +142,11 @@ def choose_rules(
     tolerance: float,
     power: int = 1,
     run: Run | None = None,
-) -> tuple[Rule, ...]:
+) -> tuple[RegionRule, ...]:
     """The rules whose areas have the least forecast error, among those that keep to the tolerance or exceed it least."""
     n_geographic = tree.n_levels - 2 - fixed
     atoms = _Atoms.of(tree, fixed, kinds, power)
-    before = atoms.errors([Rule(depth, ()) for depth in range(1, n_geographic + 1)])
+    before = atoms.errors([RegionRule(depth, ()) for depth in range(1, n_geographic + 1)])
     candidates = _candidates(n_geographic, len(kinds), n_new)
     best, chosen = (np.inf, np.inf), candidates[0]
     for number, rules in enumerate(candidates):
@@ -161,7 +161,7 @@ def choose_rules(
     return chosen
 
 
-def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[Rule, ...]]:
+def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[RegionRule, ...]]:
     """All sequences of rules that become finer: the geography, or what has most of it, first."""
     size = comb(n_geographic + n_new, n_new) * (n_new + 1) ** n_kinds
     if size > MOST_CANDIDATES:
@@ -178,7 +178,7 @@ def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[Rule,
     for own in depths:
         for begins in product(range(n_new, -1, -1), repeat=n_kinds):  # the level from which on a kind counts
             kinds = [tuple(k for k, first in enumerate(begins) if first <= level) for level in range(n_new)]
-            found.append(tuple(map(Rule, own, kinds)))
+            found.append(tuple(map(RegionRule, own, kinds)))
     return found
 
 
@@ -222,7 +222,7 @@ class _Atoms:
             power=power,
         )
 
-    def errors(self, rules: Sequence[Rule]) -> Floats:
+    def errors(self, rules: Sequence[RegionRule]) -> Floats:
         """Mean standard errors of a count: of areas of each kind, of regions of the fixed and the geographic levels, and of leaves.
 
         Every level has the same share of the budget.
@@ -244,7 +244,7 @@ class _Atoms:
         found.append(np.average(each, weights=n_leaves))
         return np.array(found)
 
-    def _group(self, rule: Rule) -> Ints:
+    def _group(self, rule: RegionRule) -> Ints:
         return _numbered([self.regions[rule.depth], *(self.areas[kind] for kind in rule.kinds)])
 
 
@@ -286,7 +286,7 @@ def _parents(coarse: Ints, fine: Ints) -> Ints:
 
 
 def build_spine(
-    tree: RegionTree, fixed: int, kinds: Sequence[AreaKind], rules: Sequence[Rule], names: Sequence[str]
+    tree: RegionTree, fixed: int, kinds: Sequence[AreaKind], rules: Sequence[RegionRule], names: Sequence[str]
 ) -> tuple[RegionTree, Ints]:
     """The tree of new regions, and for each of its leaves the place in the geographic tree.
 

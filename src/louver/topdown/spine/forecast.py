@@ -18,7 +18,7 @@ from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.options import SharesOptions
 from louver.topdown.planning.shares import with_shares
 from louver.topdown.problem import Design
-from louver.topdown.spine.arrange import Arrangement, region_of
+from louver.topdown.spine.arrange import ArrangedSpine, region_of
 
 __all__ = ["MEAN_ABSOLUTE", "AreaForecast", "SpineForecast", "forecast_spine", "geographic_design"]
 
@@ -135,7 +135,7 @@ def forecast_spine(plan: QueryPlan, geographic: QueryPlan) -> SpineForecast:
 
 
 def _both(
-    arrangement: Arrangement, plan: QueryPlan, geographic: QueryPlan, area_of: Ints, n_areas: int
+    arrangement: ArrangedSpine, plan: QueryPlan, geographic: QueryPlan, area_of: Ints, n_areas: int
 ) -> dict[str, Floats | Ints]:
     """Leaves, steps and errors of some areas, given by those of the geographic leaves."""
     found: dict[str, Floats | Ints] = {"leaves": np.bincount(area_of[area_of >= 0], minlength=n_areas)}

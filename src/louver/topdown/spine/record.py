@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from louver._arrays import Ints
-from louver.topdown.spine.arrange import Arrangement, region_of
+from louver.topdown.spine.arrange import ArrangedSpine, region_of
 
 __all__ = ["spine_table"]
 
 
-def spine_table(arrangement: Arrangement) -> pa.Table:
+def spine_table(arrangement: ArrangedSpine) -> pa.Table:
     """One row for each leaf, in the order of the spine."""
     spine, tree, leaf = arrangement.spine, arrangement.geographic, arrangement.leaf
     columns = {"leaf": pa.array(spine.leaves, pa.string())}

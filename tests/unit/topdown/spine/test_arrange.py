@@ -13,7 +13,7 @@ from louver.data.regions import RegionTree
 from louver.errors import InputError
 from louver.optim.spines import members, off_spine_distances
 from louver.topdown.spine.areas import AreaKind
-from louver.topdown.spine.arrange import Rule, arrange, build_spine, choose_rules, region_of
+from louver.topdown.spine.arrange import RegionRule, arrange, build_spine, choose_rules, region_of
 from louver.topdown.spine.record import spine_table
 from oracles.spines import union_variance
 from strategies import spines
@@ -38,7 +38,7 @@ def sequences(tree, fixed, kinds, n_new):
     """Every sequence of rules in which each is as fine as the one before."""
     depths = range(tree.n_levels - 1 - fixed)
     sets = [tuple(k for k in range(len(kinds)) if mask >> k & 1) for mask in range(1 << len(kinds))]
-    for chosen in product([Rule(depth, own) for depth in depths for own in sets], repeat=n_new):
+    for chosen in product([RegionRule(depth, own) for depth in depths for own in sets], repeat=n_new):
         if all(a.depth <= b.depth and set(a.kinds) <= set(b.kinds) for a, b in pairwise(chosen)):
             yield chosen
 
@@ -100,7 +100,7 @@ def test_regions_are_what_their_rules_say(problem):
 def test_no_other_rules_are_better(problem, tolerance, power):
     """The choice against all sequences of rules, each forecast by dense least squares."""
     tree, fixed, kinds, n_new = problem
-    usual = [Rule(depth, ()) for depth in range(1, tree.n_levels - 1 - fixed)]
+    usual = [RegionRule(depth, ()) for depth in range(1, tree.n_levels - 1 - fixed)]
     names = [f"new {number}" for number in range(max(n_new, len(usual)))]
 
     def forecast(rules):
@@ -145,7 +145,7 @@ def test_areas_that_are_regions_change_nothing():
     tree = RegionTree.from_prefixes(codes, ("town", "tract", "block"), (0, 1, 2))
     kind = AreaKind(name="area", areas=("x", "y"), area_of=np.array([0] * 3 + [1] * 6))
     found = arrange(tree, 0, (kind,), ["part"], tolerance=0.0)
-    assert found.rules == (Rule(1, ()),)
+    assert found.rules == (RegionRule(1, ()),)
     assert found.spine.leaves == tree.leaves
 
 
