@@ -157,7 +157,7 @@ def topdown_run(
 @command(
     app,
     RunOptions,
-    only=("engine", "resume", "seed", "evaluate", "csv"),
+    only=("engine", "resume", "intervals", "seed", "evaluate", "csv"),
     name="extend",
     epilog=DONE,
 )

@@ -108,6 +108,7 @@ def protect(
     minimise: str = "number",
     holding: str | None = None,
     sampling_weight: str | None = None,
+    given_pattern: bool = False,
     known_percent: float | None = None,
     attackers: str = "contributors",
     steps: int = 200,

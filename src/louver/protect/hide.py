@@ -21,12 +21,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from louver._arrays import Bools, Floats
+from louver._arrays import Bools, Floats, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
 from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
 from louver.protect.problem import Demand, PatternProblem
+from louver.protect.rebuild import PatternPart
 from louver.run import Run
 
 __all__ = ["Hiding", "hide", "is_large"]
@@ -47,6 +48,11 @@ LARGE = 3_000
 
 PASSES, POLISHED = 3, 3
 """Greatest number of rounds of local changes in large tables, and in others after the root."""
+
+REBUILT, PART, TRIALS, MOST_CUTS = 3, 150, 20, 20
+"""Passes in which parts of a pattern are built anew, cells of a part, patterns tried for each, and inequalities added after one."""
+
+CHEAPER = 1e-6
 
 WIDE = 0.04
 """Gap after the root above which local changes are worth their time."""
@@ -108,6 +114,7 @@ def hide(problem: PatternProblem, run: Run, *, steps: int, seconds: float | None
         search.root()
     if search.is_open() and search.bound < (1 - WIDE) * search.best_cost:
         search.polish()
+        search.rebuild()
     while search.is_open():
         search.improve()
     return search.found()
@@ -365,6 +372,86 @@ class _Search:
         met = {n: witness for n, witness in enumerate(witnesses) if witness is not None}
         if len(met) == len(self.demands):
             self.take(local.hidden.copy(), met)
+
+    def rebuild(self) -> None:
+        """Build parts of the best pattern anew, around every further cell, until a pass finds nothing cheaper."""
+        for _ in range(REBUILT):
+            assert self.best is not None
+            cost = self.best[0]
+            further = np.flatnonzero(self.best[1] & self.is_free)
+            for place, cell in enumerate(further.tolist()):
+                if self.is_late():
+                    return
+                if self.best[1][cell]:
+                    self._rebuilt(self._near_cells(cell))
+                self.run.report("building parts anew", place, len(further))
+            if self.best[0] >= cost:
+                return
+
+    def _near_cells(self, cell: int) -> Ints:
+        """Cells that may be hidden, nearest by the sums that they share."""
+        found, waiting, seen = [cell], [cell], {cell}
+        rows: set[int] = set()
+        for here in waiting:
+            for row in self.sums.of_cell(here).tolist():
+                if row in rows:
+                    continue
+                rows.add(row)
+                for other in self.sums.cells_of(row).tolist():
+                    if other not in seen:
+                        seen.add(other)
+                        waiting.append(other)
+                        if self.is_free[other]:
+                            found.append(other)
+            if len(found) >= PART:
+                break
+        return np.array(sorted(found[:PART]), dtype=np.int64)
+
+    def _rebuilt(self, cells: Ints) -> None:
+        """The best pattern of some cells, all others as they are; kept if it is cheaper and meets every demand."""
+        assert self.best is not None
+        cost, hidden, witnesses = self.best
+        part = PatternPart(self.problem, cells, hidden, self.run)
+        step = 1.0 if self.is_counted else CHEAPER * max(1.0, cost)
+        known = 0
+        for _ in range(TRIALS):
+            part.require(_rows(self.cuts[known:], self.problem.n_cells))
+            known = len(self.cuts)
+            trial = part.solve(step)
+            if trial is None:
+                return
+            met = self._still_met(hidden & ~trial, trial, witnesses)
+            if met is not None:
+                self.take(trial, met)
+                return
+            if len(self.cuts) == known:
+                return
+
+    def _still_met(
+        self, shown: Bools, hidden: Bools, witnesses: dict[int, Witness]
+    ) -> dict[int, Witness] | None:
+        """Witnesses after some cells are shown; None where a demand has none, whose inequalities are then added."""
+        uses = {id(one): bool(shown[one.cells].any()) for one in witnesses.values()}
+        affected = [n for n, one in witnesses.items() if uses[id(one)]]
+        affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
+        pool = _Pool(self.outsider)
+        openness = hidden.astype(np.float64)
+        found, reached = dict(witnesses), []
+        for n in affected:
+            self.run.check()
+            witness = self._for_all(n, pool, openness) or pool.serving(self.demands[n])
+            if witness is None:
+                reach = self.outsider.reach(self.demands[n], openness)
+                witness = reach.witness
+            if witness is None:
+                reached.append((n, reach.duals))
+                if len(reached) >= MOST_CUTS:
+                    break
+                continue
+            pool.keep(self.demands[n], witness)
+            found[n] = witness
+        self._add(reached, openness)
+        return None if reached else found
 
     def improve(self) -> None:
         """One integer program: a better bound, and a pattern or the inequalities that it lacks."""

@@ -48,8 +48,10 @@ LETTERS = {
     "s": None,
     "safe": None,
     "u": "hide",
-    "m": "hide",
+    "m": "secondary",
+    "x": "secondary",
     "hide": "hide",
+    "secondary": "secondary",
     "z": "publish",
     "publish": "publish",
 }

@@ -60,7 +60,7 @@ class TableOptions(Options):
     frequency: Text | None = None
     largest: Names = ()
     status: Text | None = None
-    status_codes: dict[str, Literal["hide", "publish", ""]] = Field(default_factory=dict)
+    status_codes: dict[str, Literal["hide", "secondary", "publish", ""]] = Field(default_factory=dict)
     columns: Names = ()
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     cost: Text | None = None
@@ -174,7 +174,7 @@ class StatusOptions(Options):
 
     table: Text
     cell: dict[str, str]
-    set: Literal["hide", "publish", "cost"]
+    set: Literal["hide", "secondary", "publish", "cost"]
     cost: Annotated[FiniteFloat, Field(ge=0)] | None = None
     range: Percent | None = None
     reason: Text
@@ -252,6 +252,11 @@ class ProtectOptions(VerbOptions):
         metavar="COLUMN",
         group="contributors",
     )
+    given_pattern: bool = option(
+        False,
+        "Hide only the cells whose status says so, and ask whether that protects those that the rules name.",
+        group="search",
+    )
     known_percent: FiniteFloat | None = option(
         None,
         "Readers know every number to within so many percent before (default: only that it is not negative).",
@@ -308,10 +313,15 @@ class ProtectOptions(VerbOptions):
                     option="tables",
                 )
         self._check_method()
+        if self.given_pattern and not any(one.status for one in self.tables) and not self.status:
+            raise InputError(
+                "option --given-pattern needs cells whose status says that they are hidden; name the column as status.",
+                option="--given-pattern",
+            )
         if (
             self.method == "hide"
             and not self.rules
-            and not any(one.set == "hide" for one in self.status)
+            and not any(one.set in ("hide", "secondary") for one in self.status)
             and not any(table.status for table in self.tables)
         ):
             raise InputError(
@@ -355,6 +365,10 @@ class ProtectOptions(VerbOptions):
 
     def _check_method(self) -> None:
         """Refuse options of another method."""
+        if self.method != "hide" and self.given_pattern:
+            raise InputError(
+                "option --given-pattern is for --method hide; leave it out.", option="--given-pattern"
+            )
         if self.method != "hide" and any(one.set != "hide" for one in self.status):
             raise InputError(
                 f'--method {self.method} changes every number, so no cell can be set to "publish" or "cost".',

@@ -54,11 +54,15 @@ class Set:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Primary cells by number, decisions by number, and primary cells that are published by decision."""
+    """Primary cells by number, decisions by number, and primary cells that are published by decision.
+
+    `given` are the cells that a given pattern hides; None where a pattern is to be found.
+    """
 
     primary: dict[int, Primary]
     decided: dict[int, Set]
     waived: dict[int, Primary]
+    given: frozenset[int] | None = None
 
 
 def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
@@ -84,7 +88,7 @@ def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
     decided = _decisions(options, loaded)
     waived = {}
     for number, one in decided.items():
-        if one.status == "hide":
+        if one.status == "hide" or (one.status == "secondary" and not options.given_pattern):
             cell = loaded.cells[number]
             reach = _share(cell, one.range or DEFAULT_RANGE)
             found[number] = _wider(
@@ -92,7 +96,10 @@ def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
             )
         elif one.status == "publish" and number in found:
             waived[number] = found.pop(number)
-    return Judged(primary=found, decided=decided, waived=waived)
+    given = frozenset(n for n, one in decided.items() if one.status in ("hide", "secondary"))
+    return Judged(
+        primary=found, decided=decided, waived=waived, given=given if options.given_pattern else None
+    )
 
 
 def _wider(known: Primary | None, other: Primary) -> Primary:
@@ -189,7 +196,7 @@ def _decisions(options: ProtectOptions, loaded: Loaded) -> dict[int, Set]:
     tables = {table.options.name: table for table in loaded.tables}
     for number, status in enumerate(options.status, start=1):
         line = _named(tables[status.table], status, number)
-        if loaded.cells[line.cell].is_published_before and status.set == "hide":
+        if loaded.cells[line.cell].is_published_before and status.set in ("hide", "secondary"):
             raise InputError(
                 f"status {number} hides a cell that an earlier release shows; leave it out.", option="status"
             )

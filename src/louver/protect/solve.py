@@ -60,7 +60,10 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
     if options.method == "round":
         return _rounded(options, loaded, judged, run)
     problem = build_problem(options, loaded, judged)
-    hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
+    is_given = judged.given is not None
+    hiding = hide(problem, run, steps=0 if is_given else options.steps, seconds=options.seconds)
+    if is_given:  # a better pattern was not looked for
+        hiding = replace(hiding, cost=problem.spent(hiding.hidden), bound=0.0, is_optimal=False)
     problem = replace(problem, demands=hiding.demands)
     certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
     repaired = _repaired(problem, hiding, certificate, run)

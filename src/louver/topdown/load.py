@@ -44,7 +44,14 @@ from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
 from louver.topdown.spine.areas import read_area_kinds
 from louver.topdown.spine.arrange import ArrangedSpine, arrange
 
-__all__ = ["SpecLike", "cell_set", "read_design", "read_first_design"]
+__all__ = [
+    "SpecLike",
+    "build_queries",
+    "cell_set",
+    "read_design",
+    "read_first_design",
+    "read_shares",
+]
 
 QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
@@ -97,7 +104,7 @@ def read_design(
     arrangement = _arrangement(spec, records, options, spine, where, run)
     if arrangement is not None:
         spine = arrangement.spine
-    queries, query_attributes = _build_queries(options, attributes, where)
+    queries, query_attributes = build_queries(options, attributes, where)
     shares = options.shares or noted
     published = options.published
     level_shares: tuple[Fraction, ...] = ()
@@ -105,7 +112,7 @@ def read_design(
     if published is not None:
         level_shares, query_shares = _published_shares(published, spine, queries, where)
     elif shares is not None:
-        level_shares, query_shares = _read_shares(
+        level_shares, query_shares = read_shares(
             shares, spine, queries, where, needs_detailed=options.needs_detailed
         )
     codes = _cell_codes(attributes)
@@ -283,7 +290,7 @@ def _read_column(path: Path, column: str, run: Run | None) -> pa.Array:
     return found
 
 
-def _build_queries(
+def build_queries(
     options: TopDownOptions, attributes: Sequence[Attribute], where: str
 ) -> tuple[tuple[Query, ...], tuple[tuple[Attribute, ...], ...]]:
     """The named marginals and the detailed cells, with the meaning of their rows."""
@@ -331,7 +338,7 @@ def _build_queries(
     return (*queries, detailed), (*meanings, tuple(attributes))
 
 
-def _read_shares(
+def read_shares(
     given: SharesOptions,
     spine: RegionTree,
     queries: Sequence[Query],

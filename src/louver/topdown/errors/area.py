@@ -353,11 +353,6 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
         promise = TopDown.model_validate(json.loads(json.dumps(manifest.promises[0])), strict=False)
     except (ValidationError, IndexError):
         raise damaged(release.name) from None
-    if promise.errors is None and any(one.get("promise") == "extension" for one in manifest.promises):
-        message = (
-            f"{release.name} is an extension, which has no intervals; ask about the release that it extends."
-        )
-        raise InputError(message, option="RELEASE", file=release.name)
     if promise.errors is None:
         message = f"{release.name} was released without intervals; estimate it again from its measurements, with --intervals 3."
         raise InputError(message, option="RELEASE", file=release.name)
