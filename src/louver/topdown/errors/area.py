@@ -419,7 +419,7 @@ def _regions(
 
 def _leaf_histograms(people: PublishedPeople, n_leaves: int, n_cells: int) -> SparseLevel:
     start = np.searchsorted(people.leaf, np.arange(n_leaves + 1)).astype(np.int64)
-    return SparseLevel(start=start, cell=people.cell % n_cells, count=people.count)
+    return SparseLevel(start=start, cell=(people.cell % n_cells).astype(np.int64), count=people.count)
 
 
 def _every_cell(promise: TopDown) -> PublishedPeople:
