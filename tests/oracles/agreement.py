@@ -22,7 +22,9 @@ def has_rows(people: int, n_sizes: int, least: int, most: int) -> bool:
 
 
 def best_tree(
-    targets: Sequence[Sequence[float]], groups: Sequence[Sequence[int]], choices: Sequence[list[tuple[int, ...]]]
+    targets: Sequence[Sequence[float]],
+    groups: Sequence[Sequence[int]],
+    choices: Sequence[list[tuple[int, ...]]],
 ) -> float:
     """The least squared distance, over all regions, of sums of leaves to targets.
 

@@ -26,7 +26,7 @@ from louver.data.tabulate import read_text
 from louver.data.units import UnitCells
 from louver.errors import InputError, printable
 from louver.groups.options import GroupsOptions
-from louver.optim.agreement import KnownPeople
+from louver.optim.agreement import HousedPeople
 from louver.privacy.ledger import Ledger
 from louver.release.first import (
     FIRST_MANIFEST,
@@ -53,7 +53,7 @@ WHOLE = "^0*[0-9]{1,12}$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bounds:
+class GroupBounds:
     """Fewest and most groups of every leaf, as the domain states them."""
 
     least: Ints
@@ -78,7 +78,7 @@ class Agreement:
         People of each leaf who are in groups.
     n_heads : ndarray of int64 or None
         Groups of each leaf, where people say how many there are.
-    bounds : Bounds or None
+    bounds : GroupBounds or None
     least, most : ndarray of int64, shape (leaves,)
         Bounds on the groups of each leaf that its people allow.
     moved : int
@@ -95,16 +95,16 @@ class Agreement:
     heads: Mapping[str, Sequence[str]]
     people: Ints
     n_heads: Ints | None
-    bounds: Bounds | None
+    bounds: GroupBounds | None
     least: Ints
     most: Ints
     moved: int
     max_size: int
 
     @cached_property
-    def known(self) -> KnownPeople:
+    def known(self) -> HousedPeople:
         """People and bounds of all regions."""
-        return KnownPeople.of_leaves(self.regions.tree, self.people, self.least, self.most, self.max_size)
+        return HousedPeople.of_leaves(self.regions.tree, self.people, self.least, self.most, self.max_size)
 
     def placed(self, counted: UnitCells) -> UnitCells:
         """Units of leaf codes as units of the regions that prefixes of the codes name."""
@@ -267,7 +267,7 @@ def _prefixes(options: GroupsOptions, about: Mapping[str, Any], name: str) -> tu
 
 def _read_domain(
     options: GroupsOptions, prefixes: tuple[int, ...] | None, run: Run
-) -> tuple[RegionTree, Bounds | None]:
+) -> tuple[RegionTree, GroupBounds | None]:
     """The public list of regions, and the bounds in it."""
     assert options.domain is not None
     columns = list(options.regions) if prefixes is None else [str(options.code)]
@@ -296,7 +296,7 @@ def _read_domain(
         number = int(odd[0]) + 1
         message = f"{name} has a least number of groups above the most on row {number}; correct it."
         raise InputError(message, file=name, row=number)
-    return regions, Bounds(least=found[LEAST][order], most=found[MOST][order])
+    return regions, GroupBounds(least=found[LEAST][order], most=found[MOST][order])
 
 
 def _whole(texts: Sequence[str], column: str, name: str) -> Ints:
@@ -376,7 +376,7 @@ def _possible(
     regions: RegionTree,
     people: Ints,
     heads: Ints | None,
-    bounds: Bounds | None,
+    bounds: GroupBounds | None,
     name: str,
 ) -> tuple[Ints, Ints, int]:
     """Bounds on the groups of every leaf that people allow, and how many leaves the failsafe moved.

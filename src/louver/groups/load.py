@@ -100,7 +100,9 @@ class GroupsCall:
     @property
     def parameters(self) -> dict[str, Any]:
         """The options as the manifest records them, without the file of the domain; the other release by its digest."""
-        stated = self.options.model_dump(mode="json", exclude={"domain", "agrees_with", *_unused(self.options)})
+        stated = self.options.model_dump(
+            mode="json", exclude={"domain", "agrees_with", *_unused(self.options)}
+        )
         return stated if self.agreement is None else {**stated, "agrees_with": self.agreement.digest}
 
     @property

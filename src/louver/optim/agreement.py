@@ -22,7 +22,7 @@ from louver.optim.kernels.trees.agreement import (
 from louver.optim.trees import LevelTree
 from louver.run import Run
 
-__all__ = ["KnownPeople", "fit_agreeing", "round_agreeing"]
+__all__ = ["HousedPeople", "fit_agreeing", "round_agreeing"]
 
 SWEEPS = 40
 """Most times that children are brought back to their parent's sums and to possible rows, in turns."""
@@ -56,7 +56,7 @@ PASSES = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownPeople:
+class HousedPeople:
     """What is known of every region of a tree, leaves and above; whole numbers that add up over it.
 
     Attributes
@@ -73,7 +73,7 @@ class KnownPeople:
     upper: Ints
 
     @classmethod
-    def of_leaves(cls, tree: LevelTree, people: Ints, lower: Ints, upper: Ints, n_sizes: int) -> KnownPeople:
+    def of_leaves(cls, tree: LevelTree, people: Ints, lower: Ints, upper: Ints, n_sizes: int) -> HousedPeople:
         """Sum up from the leaves, with bounds as tight as the people make them.
 
         Raises
@@ -93,7 +93,7 @@ class KnownPeople:
 
 
 def fit_agreeing(
-    noisy: Ints, tree: LevelTree, variances: Sequence[float], known: KnownPeople, run: Run | None = None
+    noisy: Ints, tree: LevelTree, variances: Sequence[float], known: HousedPeople, run: Run | None = None
 ) -> Floats:
     """Real rows for all regions: the root as measured, every other one between its measurement and its share of its parent.
 
@@ -130,7 +130,7 @@ def fit_agreeing(
     return fitted
 
 
-def round_agreeing(fitted: Floats, tree: LevelTree, known: KnownPeople, run: Run | None = None) -> Ints:
+def round_agreeing(fitted: Floats, tree: LevelTree, known: HousedPeople, run: Run | None = None) -> Ints:
     """Whole rows for all regions, sums of their leaves, each possible for its people; as close to real ones as exchanges lead.
 
     The squared distance is that over all regions of all levels, so leaves that are rounded do not drift together.
@@ -152,7 +152,7 @@ def round_agreeing(fitted: Floats, tree: LevelTree, known: KnownPeople, run: Run
 
 
 def _upwards(
-    rows: Floats, tree: LevelTree, noise: Floats, known: KnownPeople, spreads: Sequence[Floats] | None
+    rows: Floats, tree: LevelTree, noise: Floats, known: HousedPeople, spreads: Sequence[Floats] | None
 ) -> tuple[Floats, Floats]:
     """What the subtree of every region says of its row, along each direction, and the variance of that.
 
@@ -208,7 +208,7 @@ def _downwards(
     basis: Floats,
     spreads: Sequence[Floats],
     tree: LevelTree,
-    known: KnownPeople,
+    known: HousedPeople,
 ) -> tuple[Floats, list[_Heard]]:
     """Rows of all regions, and for every level but the first how its regions deviate from what was expected."""
     totals, lower, upper = (part.astype(np.float64) for part in (known.people, known.lower, known.upper))
@@ -241,7 +241,7 @@ def _downwards(
     return fitted, heard
 
 
-def _expected(fitted: Floats, parent: Ints, known: KnownPeople, here: slice) -> Floats:
+def _expected(fitted: Floats, parent: Ints, known: HousedPeople, here: slice) -> Floats:
     """The parent's row times the share of its people; where households are counted, only sizes beyond the first are shared out."""
     people = known.people
     expected: Floats = fitted[parent] * _ratio(people[here], people[parent])[:, None]

@@ -307,7 +307,9 @@ def test_the_failsafe_moves_bounds_as_far_as_needed(town: Path, tmp_path: Path) 
     for row, code in zip(release.counts[-6:], CODES, strict=True):
         assert row.sum() <= max(2, -(-members[code] // 7))
     assert [check.name for check in verify(out).checks if not check.passed] == ["private noise"]
-    assert read_manifest(out).warnings[-1].startswith("The failsafe moved bounds on the number of groups in 5")
+    assert (
+        read_manifest(out).warnings[-1].startswith("The failsafe moved bounds on the number of groups in 5")
+    )
 
 
 @pytest.mark.parametrize(("people", "most"), [(0, 0), (1, 0), (5, 1), (5, 2), (9, 3), (4, 7)])
@@ -324,7 +326,10 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "no attribute": ({"members": {"age": ["old"]}}, "attribute that seeded does not have"),
     "no label": ({"members": {"lives": ["home", "ship"]}}, 'label 2 for "lives"'),
     "attribute alone": ({"members": ["lives"]}, "need labels"),
-    "heads outside": ({"heads": {"role": ["head", "other"]}, "most_groups": None}, "whom --members leaves out"),
+    "heads outside": (
+        {"heads": {"role": ["head", "other"]}, "most_groups": None},
+        "whom --members leaves out",
+    ),
     "heads and bounds": ({"heads": {"role": ["head"]}}, "leave out --most-groups"),
     "no code": ({"code": None}, "name their column with --code code"),
     "a level that is none": ({"regions": ["tract", "site"]}, "must name levels of seeded"),

@@ -10,7 +10,7 @@ from scipy.optimize import LinearConstraint, minimize
 
 from louver._arrays import Floats
 from louver.errors import SolverError
-from louver.optim.agreement import KnownPeople, fit_agreeing, round_agreeing
+from louver.optim.agreement import HousedPeople, fit_agreeing, round_agreeing
 from louver.optim.kernels.trees.agreement import fit_row_inplace, round_rows
 from louver.optim.trees import LevelTree
 from oracles.agreement import best_tree, has_rows, rows_of
@@ -30,11 +30,11 @@ def _leaves_of(tree: LevelTree) -> list[list[int]]:
     return [np.flatnonzero(row).tolist() for row in memberships]
 
 
-def _known(tree: LevelTree, rng: np.random.Generator, n_sizes: int, most: int = 6) -> KnownPeople:
+def _known(tree: LevelTree, rng: np.random.Generator, n_sizes: int, most: int = 6) -> HousedPeople:
     people = rng.integers(0, most + 1, tree.n_leaves)
     lower = np.zeros_like(people)
     upper = np.maximum(-(-people // n_sizes), rng.integers(0, most + 1, tree.n_leaves))
-    return KnownPeople.of_leaves(tree, people, lower, upper, n_sizes)
+    return HousedPeople.of_leaves(tree, people, lower, upper, n_sizes)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -73,7 +73,7 @@ def test_people_fit_exactly_where_some_row_does(n_sizes: int) -> None:
     for people, least, most in product(range(7), range(5), range(5)):
         tree, one = LevelTree.from_counts([[1]]), np.ones(1, np.int64)
         try:
-            KnownPeople.of_leaves(tree, people * one, least * one, most * one, n_sizes)
+            HousedPeople.of_leaves(tree, people * one, least * one, most * one, n_sizes)
         except SolverError:
             assert not has_rows(people, n_sizes, least, most), (people, least, most)
         else:
@@ -127,7 +127,7 @@ def test_without_noise_the_truth_comes_back() -> None:
     counts = rng.integers(0, 6, (tree.n_leaves, 4))
     rows = tree.sum_up(counts[:, ::-1].cumsum(axis=1)[:, ::-1])
     people = counts @ np.arange(1, 5)
-    known = KnownPeople.of_leaves(tree, people, np.zeros_like(people), people, 4)
+    known = HousedPeople.of_leaves(tree, people, np.zeros_like(people), people, 4)
     assert (round_agreeing(fit_agreeing(rows, tree, [0.0] * 3, known), tree, known) == rows).all()
 
 
@@ -136,7 +136,7 @@ def test_noise_leaves_the_shape_of_the_parent() -> None:
     tree = LevelTree.from_counts([[2]])
     people = np.array([300, 100])
     rows = np.array([[200, 120, 80], [10_000, -9_000, 500], [-20_000, 7_000, 3]])
-    known = KnownPeople.of_leaves(tree, people, np.zeros_like(people), people, 3)
+    known = HousedPeople.of_leaves(tree, people, np.zeros_like(people), people, 3)
     fitted = fit_agreeing(rows, tree, [0.01, 1e12], known)
     assert np.abs(fitted[1] - [150, 90, 60]).max() < 1 and np.abs(fitted[2] - [50, 30, 20]).max() < 1
 
@@ -144,7 +144,7 @@ def test_noise_leaves_the_shape_of_the_parent() -> None:
 def test_counted_groups_are_kept() -> None:
     tree = LevelTree.from_counts([[3]])
     people, heads = np.array([10, 4, 0]), np.array([4, 4, 0])
-    known = KnownPeople.of_leaves(tree, people, heads, heads, 5)
+    known = HousedPeople.of_leaves(tree, people, heads, heads, 5)
     assert known.is_counted
     rng = np.random.default_rng(2)
     whole = round_agreeing(fit_agreeing(rng.integers(0, 9, (4, 5)), tree, [2.0, 2.0], known), tree, known)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from louver._arrays import Ints
 from louver.groups.problem import NoisyAnswers, SizeQuery, sizes_of
-from louver.optim.agreement import KnownPeople, fit_agreeing, round_agreeing
+from louver.optim.agreement import HousedPeople, fit_agreeing, round_agreeing
 from louver.run import Run
 
 __all__ = ["solve_agreeing"]
 
 
-def solve_agreeing(noisy: NoisyAnswers, known: KnownPeople, run: Run | None = None) -> Ints:
+def solve_agreeing(noisy: NoisyAnswers, known: HousedPeople, run: Run | None = None) -> Ints:
     """Numbers of groups of each size in every region whose members are exactly the people known to be in groups.
 
     Notes

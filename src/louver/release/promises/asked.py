@@ -106,7 +106,10 @@ def _groups(manifest: Manifest) -> Iterator[str]:
     """The levels that were asked for, and the release that sizes agree with."""
     by_name, asked = _by_name(manifest.promises), manifest.parameters
     for entry in manifest.promises:
-        if entry.get("promise") != "agreement" and entry.get("levels") != ["total", *manifest.parameters.get("regions", [])]:
+        if entry.get("promise") != "agreement" and entry.get("levels") != [
+            "total",
+            *manifest.parameters.get("regions", []),
+        ]:
             yield "the levels promised are not those that were asked for"
     agreed = by_name.get("agreement", [])
     first = asked.get("agrees_with")

@@ -140,7 +140,7 @@ def check_privacy(context: Context) -> Outcome:
     if manifest.parameters.get("quantity") is not None:
         told += ", given the largest quantity of a record that its maker states"
     if claim.first_release is not None:
-        told += f"; the release that it extends lost {claim.first_release.measure} = {claim.first_release.amount} more"
+        told += f"; the release that it builds on lost {claim.first_release.measure} = {claim.first_release.amount} more"
     return Outcome(True, told)
 
 
