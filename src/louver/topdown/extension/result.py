@@ -25,6 +25,7 @@ from louver.release.write import ReleaseWriter
 from louver.run import Run
 from louver.topdown.estimation.levels import Estimate
 from louver.topdown.extension.estimation import estimate_classes
+from louver.topdown.extension.intervals import simulate_extension
 from louver.topdown.extension.problem import Extension
 from louver.topdown.extension.repair import Edits, repair
 from louver.topdown.measuring.noise_plan import QueryPlan
@@ -239,16 +240,22 @@ def estimate_extension(
     path = folder / MEASUREMENTS_FILE
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
-    shared = estimate_classes(extension, SealedCounts(path, plan), engine=engine, run=run)
+    noisy = SealedCounts(path, plan)
+    shared = estimate_classes(extension, noisy, engine=engine, run=run)
     estimated = time.perf_counter()
     leaves, edits = repair(extension, shared.leaves, run)
+    edited = time.perf_counter()
+    known_error = simulate_extension(extension, leaves, noisy, engine=engine, run=run)
+    if known_error is not None:
+        seconds = {**seconds, "intervals": time.perf_counter() - edited}
     return ExtendedRelease(
         plan=plan,
         estimate=Estimate(leaves=leaves, levels=shared.levels),
+        known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
         debited=measured.debited,
-        seconds={**seconds, "estimate": estimated - began, "edit": time.perf_counter() - estimated},
+        seconds={**seconds, "estimate": estimated - began, "edit": edited - estimated},
         extension=extension,
         edits=edits,
     )
