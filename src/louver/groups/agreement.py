@@ -175,6 +175,11 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
     if any(one.get("promise") == "extension" for one in manifest.promises):
         message = f"{path.name} is an extension; agree with the release that it extends."
         raise InputError(message, option="--agrees-with")
+    if about.get("spine") is not None:
+        message = (
+            f"{path.name} measured regions arranged for areas; agree with a release of the geographic ones."
+        )
+        raise InputError(message, option="--agrees-with")
     if not about["regions"]:
         raise InputError(
             f"{path.name} has no regions; agree with a release that does.", option="--agrees-with"
@@ -186,9 +191,6 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
     regions, bounds = _read_domain(options, prefixes, run)
     _check_leaves(regions, prefixes, about, path)
     people, n_heads = _count(options, regions, prefixes, about, path)
-    if options.heads and (n_heads > people).any():
-        message = f"option --heads counts people whom --members leaves out, in {_first(regions, n_heads > people)}; correct one of them."
-        raise InputError(message, option="--heads")
     heads = n_heads if options.heads else None
     least, most, moved = _possible(options, regions, people, heads, bounds, path.name)
     return Agreement(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 import louver as lv
 from louver.errors import InputError
-from louver.groups import estimate, groups, measure
+from louver.groups import agreement, estimate, groups, measure
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
@@ -164,6 +165,10 @@ def test_regions_may_be_columns(town: Path, tmp_path: Path) -> None:
         release = groups(people, **{**asked, "regions": regions}, out=out, report=groups_report)
         assert release.persons[0] == sum(_count(tmp_path / "first").values())
         assert [check.name for check in verify(out).checks if not check.passed] == ["private noise"]
+    with pytest.raises(InputError, match="are columns, not prefixes"):
+        groups(people, **{**asked, "regions": ["state", "site"], "code": "code"})
+    with pytest.raises(InputError, match="must name the regions of first: state,site"):
+        groups(people, **{**asked, "regions": ["state"]})
 
 
 def _count(release: Path) -> dict[str, int]:
@@ -367,6 +372,23 @@ def test_bad_input_is_one_sentence(town: Path, paid: Path, name: str) -> None:
         groups(town / "people.csv", **asked)
     assert message in str(error.value) and SECRET not in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("promises", "message"),
+    [
+        ([{"promise": "topdown", "regions": ["code"]}, {"promise": "extension"}], "seeded is an extension"),
+        ([{"promise": "topdown", "regions": ["code"], "spine": {}}], "regions arranged for areas"),
+        ([{"promise": "topdown", "regions": []}], "seeded has no regions"),
+    ],
+)
+def test_releases_that_cannot_be_agreed_with_are_refused(
+    town: Path, monkeypatch: pytest.MonkeyPatch, promises: list[dict[str, Any]], message: str
+) -> None:
+    manifest = replace(read_manifest(town / "seeded"), promises=promises)
+    monkeypatch.setattr(agreement, "read_first_manifest", lambda *given, **more: manifest)
+    with pytest.raises(InputError, match=message):
+        groups(town / "people.csv", **_options(town, seed=1))
 
 
 def test_another_list_of_leaves_is_refused(town: Path, tmp_path: Path) -> None:
