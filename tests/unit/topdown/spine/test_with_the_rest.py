@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from louver.errors import InputError
+from louver.release.verify import verify
 from louver.report.topdown_plan import plan_report
-from louver.topdown import export_nmf, plan
+from louver.topdown import export_nmf, extend, plan, topdown
 from louver.topdown.load import read_design
 from louver.topdown.planning.composition import invariant_records, space_of
 from louver.topdown.planning.stand_in import read_stand_in
+from topdown_larger import LARGER, write_larger
 from topdown_town import BLOCKS, SPEC, write_town
 
 AREAS = "leaf,area,kind\n1A1,north,district\n1B,north,district\n1A2,south,district\n2A,south,district\n1A1,park,tribal\n"
@@ -108,3 +110,17 @@ def test_a_tree_of_columns_can_be_arranged(tmp_path):
     assert sorted(design.spine.leaves) == sorted(f"t/{b[0]}/{b[:2]}/{b}" for b in BLOCKS)
     assert design.spine.leaf_labels[0] == ("t", "1", "1A", "1A1")
     assert design.geographic.names == ("town", "ward", "area", "block")
+
+
+def test_an_extension_has_the_spine_of_what_it_extends(tmp_path):
+    def arranged(spec):
+        return spec.replace('area = "1/4"', '"part 1" = "1/4"').replace("[topdown.queries]", SECTION)
+
+    first, larger = write_larger(tmp_path, arranged(SPEC), arranged(LARGER))
+    (tmp_path / "areas.csv").write_text(AREAS)
+    topdown(first, seed=1, out=tmp_path / "first")
+    out = extend(larger, seed=2, out=tmp_path / "second").path
+    assert [check.name for check in verify(out).checks if not check.passed] == ["private noise"]
+    (tmp_path / "areas.csv").write_text(AREAS.replace("1A2,south", "1A2,north"))
+    with pytest.raises(InputError, match="the geography is not that of first"):
+        extend(larger, seed=2, out=tmp_path / "third")
