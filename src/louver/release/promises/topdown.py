@@ -23,6 +23,7 @@ from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Places, Promise, count_distinct, places_in
 from louver.release.promises.measurements import publisher_of
+from louver.release.promises.spine import SpineFile, regions_of_leaves, spine_problems
 from louver.release.promises.topdown_errors import ERROR_COLUMNS, PublishedErrors
 
 __all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
@@ -73,11 +74,14 @@ class TopDown(Promise):
     regions : tuple of str
         Geography columns of the microdata; none if there is one region, "all".
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`.
+        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`, or a spine
+        says where it lies.
     exact : mapping
         Level of each invariant.
     cells : mapping
         For every invariant and bound the labels that it counts, by attribute.
+    spine : SpineFile or None
+        Where leaves lie, if regions were arranged for areas.
     """
 
     promise: Literal["topdown"]
@@ -95,6 +99,7 @@ class TopDown(Promise):
     cells: dict[str, Cells]
     tables: dict[str, Table]
     errors: ErrorFiles | None = None
+    spine: SpineFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +218,8 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
     del places
     own_leaf, own_cell, counts = runs.divided(n_cells)
     region_of, regions = [], []
-    for level in range(len(promise.levels)):
-        encoded = _level_codes(leaves, promise, level).dictionary_encode()
+    for codes in _codes_by_level(folder, leaves, promise):
+        encoded = codes.dictionary_encode()
         region_of.append(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32))
         regions.append(encoded.dictionary)
     return PublishedPeople(
@@ -292,6 +297,14 @@ def leaf_codes(batch: pa.Table, regions: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(*columns, "/").combine_chunks()
 
 
+def _codes_by_level(folder: Folder, leaves: pa.Array, promise: TopDown) -> Iterator[pa.Array]:
+    """For every level the region of each leaf."""
+    if promise.spine is not None:
+        yield from regions_of_leaves(folder, promise.spine, promise.levels, leaves)
+    else:
+        yield from (_level_codes(leaves, promise, level) for level in range(len(promise.levels)))
+
+
 def _level_codes(leaves: pa.Array, promise: TopDown, level: int) -> pa.Array:
     """The region of a level that each leaf lies in."""
     if promise.prefixes is not None:
@@ -303,6 +316,8 @@ def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> It
     """The claims that do not hold, if any."""
     folder = context.folder
     yield from _variance_problems(context, promise)
+    if promise.spine is not None:
+        yield from spine_problems(folder, promise.spine, promise.levels, promise.measurements)
     for zero in promise.structural_zeros:
         if people.inside(zero).any():
             yield "there are people in a structural zero"
