@@ -41,7 +41,9 @@ PROTECT_ONLY_THERE = {
     "max_noise",
     "noise_table",
     "given_pattern",
-}  # cell keys; patterns of other programs
+    "request",
+    "state",
+}  # cell keys; patterns of other programs; who asked; searches of hours
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
     *("format", "keep_order", "class_id", "whole_units"),

@@ -137,13 +137,19 @@ class TableOptions(Options):
         return self
 
 
-NEEDED = {"frequency": ("minimum",), "p-percent": ("p",), "p-q": ("p", "q"), "dominance": ("n", "k")}
+NEEDED = {
+    "frequency": ("minimum",),
+    "p-percent": ("p",),
+    "p-q": ("p", "q"),
+    "dominance": ("n", "k"),
+    "request": ("k",),
+}
 
 
 class RuleOptions(Options):
     """One of `[[protect.rules]]`: when a cell is primary, and how wide its safety range is."""
 
-    rule: Literal["frequency", "p-percent", "p-q", "dominance"]
+    rule: Literal["frequency", "p-percent", "p-q", "dominance", "request"]
     minimum: Annotated[int, Field(ge=2, le=1000)] | None = None
     p: Percent | None = None
     q: Percent | None = None
@@ -246,6 +252,12 @@ class ProtectOptions(VerbOptions):
         metavar="COLUMN",
         group="contributors",
     )
+    request: str | None = option(
+        None,
+        "Column of the records that says who asked to be protected (1 or yes, 0 or no); the rule request looks at them.",
+        metavar="COLUMN",
+        group="contributors",
+    )
     sampling_weight: str | None = option(
         None,
         "Column of the records with sampling weights of 1 or more.",
@@ -284,6 +296,12 @@ class ProtectOptions(VerbOptions):
         metavar="S",
         group="search",
         gt=0,
+    )
+    state: str | None = option(
+        None,
+        "File that keeps the best pattern while it is searched for; where it exists, the search goes on from it. It stays inside.",
+        metavar="FILE",
+        group="search",
     )
     registry: str | None = option(
         None,
@@ -352,7 +370,12 @@ class ProtectOptions(VerbOptions):
             raise InputError(
                 "option --minimise cost needs a table with a column of costs.", option="--minimise"
             )
-        for name in ("holding", "sampling_weight"):
+        if (self.request is not None) != any(rule.rule == "request" for rule in self.rules):
+            raise InputError(
+                "option --request names the column of those who asked, and a rule request says what follows; give both or none.",
+                option="--request",
+            )
+        for name in ("holding", "request", "sampling_weight"):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(f"option {flag} is about records, and every table has a file.", option=flag)
@@ -373,6 +396,10 @@ class ProtectOptions(VerbOptions):
             raise InputError(
                 f'--method {self.method} changes every number, so no cell can be set to "publish" or "cost".',
                 option="status",
+            )
+        if self.state is not None and (self.method != "hide" or self.given_pattern):
+            raise InputError(
+                "option --state is for a search for hidden cells; leave it out.", option="--state"
             )
         if self.method != "round" and self.base is not None:
             raise InputError("option --base is for --method round; leave it out.", option="--base")
@@ -410,6 +437,7 @@ class ProtectOptions(VerbOptions):
             )
         for flag, given in (
             ("--holding", self.holding),
+            ("--request", self.request),
             ("--sampling-weight", self.sampling_weight),
             ("--known-percent", self.known_percent),
             ("status", self.status or None),

@@ -395,6 +395,13 @@ class Geography(_StatedPart):
     columns: Owns | None = None
 
 
+class SpineAsked(_StatedPart):
+    areas: Own
+    fixed: Name | None = None
+    levels: Names | None = None
+    tolerance: Number
+
+
 class StatedShares(_StatedPart):
     levels: dict[Name, Amount]
     queries: dict[Name, Amount]
@@ -469,6 +476,7 @@ class PublishedAsked(_StatedPart):
 
 class TopDownParameters(_StatedPart):
     geography: Geography | None = None
+    spine: SpineAsked | None = None
     shares: StatedShares | None = None
     queries: dict[Name, QueryAsked] = {}
     invariants: list[InvariantAsked] = []
@@ -881,6 +889,8 @@ def _topdown_known(folder: Folder, manifest: Manifest) -> TracedStrings:
         }
         if entry.get("promise") == "topdown":
             names |= set((entry.get("errors") or {}).get("queries", ()))
+            spine = entry.get("spine") or {}
+            names |= {*spine.get("geography", ()), *spine.get("kinds", ())}
             labels |= {label for own in entry.get("attributes", {}).values() for label in own}
             tables = entry.get("tables", {}).values()
             labels |= {label for table in tables for own in table["attributes"].values() for label in own}
@@ -945,12 +955,23 @@ def _topdown_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
         yield "the results state another number of people than the file has"
     if publisher_of(manifest) is None and not _are_regions_measured(folder, results["levels"]):
         yield "the results state other numbers of regions than were measured"
+    if not _is_spine_asked_for(promise_of(manifest, "topdown").get("spine"), asked):
+        yield "the promise has another spine than was asked for"
     for measure in ("epsilon", "rho"):
         amount, stated = asked.get(measure), results.get(measure)
         if amount is None or stated is None or asked.get("delta") is not None:
             continue
         if float(exact_fraction(amount)) < stated:  # queries whose answers are public cost nothing
             yield "the results state a greater loss than was asked for"
+
+
+def _is_spine_asked_for(spine: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
+    """Whether a spine was arranged where one was asked for, in the geography and below the level that were named."""
+    given = asked.get("spine")
+    if spine is None or given is None:
+        return spine is None and given is None
+    levels = (asked.get("geography") or {}).get("levels", [])
+    return bool(list(spine["geography"]) == levels and spine["fixed"] == (given.get("fixed") or levels[0]))
 
 
 def _are_regions_measured(folder: Folder, levels: Sequence[Mapping[str, Any]]) -> bool:
