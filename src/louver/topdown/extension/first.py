@@ -21,6 +21,7 @@ from louver.run import Run
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.problem import Design, SparseLevel
 from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE
+from louver.topdown.spine.record import spine_table
 
 __all__ = ["First", "Refinement", "read_first", "refinement_of"]
 
@@ -187,9 +188,17 @@ def _check_regions(design: Design, path: Path, promise: Mapping[str, Any]) -> No
     nodes = pq.read_table(path / MEASUREMENTS_FILE, columns=["level", "node"])
     leaves = pc.unique(nodes.filter(pc.equal(nodes["level"], promise["levels"][-1]))["node"]).to_pylist()
     own = (list(design.geography_columns), prefixes, list(spine.names))
-    if own != stated or sorted(leaves) != sorted(spine.leaves):
+    if own != stated or sorted(leaves) != sorted(spine.leaves) or not _has_spine(design, path, promise):
         message = f"the geography is not that of {path.name}; an extension has the levels and leaves of what it extends."
         raise InputError(message, file=path.name, option="geography")
+
+
+def _has_spine(design: Design, path: Path, promise: Mapping[str, Any]) -> bool:
+    """Whether regions were arranged for areas in the same way, or in neither."""
+    record = promise.get("spine")
+    if record is None or design.arrangement is None:
+        return record is None and design.arrangement is None
+    return bool(pq.read_table(path / record["file"]).equals(spine_table(design.arrangement)))
 
 
 def _count(design: Design, path: Path, attributes: Mapping[str, Sequence[str]]) -> SparseLevel:
