@@ -91,7 +91,7 @@ FILES = [
     data("count fractional", "row 1", "site,ill,count\n$,no,7719.5\n"),
     data("count is text", "row 1", "site,ill,count\nA,no,$\n"),
     data("count too large", "row 1", "site,ill,count\n$,no,99999999999999999999\n"),
-    data("counts add up too high", "64-bit", "site,ill,count\n" + "$,no,9000000000000000000\n" * 2),
+    data("counts add up too high", "64 bits", "site,ill,count\n" + "$,no,9000000000000000000\n" * 2),
     data("all counts zero", "no people", "site,ill,count\n$,no,0\nB,yes,0\n"),
     data("table of a CSV file", "leave out --table", COUNTED, "--table", "t"),
     data("query of a CSV file", "PostgreSQL", COUNTED, "--query", "SELECT 1"),
@@ -168,7 +168,7 @@ OPTIONS = [
     ),
     option(
         "recodes into nowhere",
-        "the folder above r does not",
+        "the parent folder of r does not",
         *WEIGHTED,
         "--suggest",
         "--write-recodes",
@@ -266,11 +266,12 @@ BESIDE = [
     ),
     beside("limit is negative", "at least 0", "--given", KNOWN.format(site="A", limit="at_most = -7719")),
     beside(
-        "two limits", "exactly beside", "--given", KNOWN.format(site="A", limit="exactly = 1\nat_most = 2")
+        "two limits",
+        "combines exactly with",
+        "--given",
+        KNOWN.format(site="A", limit="exactly = 1\nat_most = 2"),
     ),
-    beside(
-        "unknown label", 'column "site" does not have', "--given", KNOWN.format(site="$", limit="exactly = 1")
-    ),
+    beside("unknown label", 'column "site" lacks', "--given", KNOWN.format(site="$", limit="exactly = 1")),
     beside("row left out", "each row attribute (site)", "--given", "[[known]]\nrow = {}\nexactly = 7719\n"),
     beside(
         "label is a number", "in quotes", "--given", KNOWN.format(site="A", limit="").replace('"yes"', "7719")
@@ -299,7 +300,7 @@ BESIDE = [
     beside("recode of another", "neither in --rows nor in --cols", "--recode", '[age]\nyoung = ["$"]\n'),
     beside("recode is no table", "must be a table", "--recode", 'ill = "$"\n'),
     beside("recode of a number", "list of labels", "--recode", "[ill]\nany = 7719\n"),
-    beside("recode of no label", "lacks label 2", "--recode", '[ill]\nany = ["yes", "$"]\n'),
+    beside("recode of no label", "does not have label 2", "--recode", '[ill]\nany = ["yes", "$"]\n'),
     beside("bins of categories", "cannot be cut into bins", "--recode", "[ill]\nbins = [7719]\n"),
     beside("level of no hierarchy", "has no hierarchy", "--recode", "[ill]\nlevel = 1\n"),
     beside("bins of nothing", "must be a list of numbers", "--recode", "[ill]\nbins = []\n"),

@@ -190,7 +190,7 @@ def test_the_register_and_the_folder_are_looked_at_first(call_louver: Runner, pe
     done = published(call_louver, people, "out")
     assert done.code == 2 and "option --publish: out exists already" in done.err
     done = published(call_louver, people, "no/out")
-    assert done.code == 2 and "option --publish: the folder above out does not exist" in done.err
+    assert done.code == 2 and "option --publish: the parent folder of out does not exist" in done.err
     done = published(call_louver, people, "two", "--where", "town != 'B' or town = ill")
     assert done.code == 2 and "involves several columns" in done.err
     done = published(call_louver, people, "two", "--decimals", "7")

@@ -40,8 +40,8 @@ class Bad:
 
 
 CASES = [
-    Bad("give --unit", {"unit": None}),
-    Bad("give --unit", {"size": "home"}),
+    Bad("give either --unit", {"unit": None}),
+    Bad("give either --unit", {"size": "home"}),
     Bad("--groups is missing", {"unit": None, "size": "home"}),
     Bad("--regions is missing", {"regions": None}),
     Bad("has an empty name", {"regions": "state,,county"}),

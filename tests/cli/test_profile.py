@@ -66,16 +66,16 @@ BAD = {
     "filter with SQL": (("--where", f"age = 1; DROP TABLE {SECRET}"), "cannot be understood at character 8"),
     "filter of a stranger": (("--where", "agee > 1"), 'no column "agee"; perhaps "age" is meant.'),
     "filter of mixed values": (("--where", f"age in (1, '{SECRET}')"), "values of one type"),
-    "filter too deep": (("--where", "(" * 99 + "age = 1" + ")" * 99), "nested more than 50 deep"),
+    "filter too deep": (("--where", "(" * 99 + "age = 1" + ")" * 99), "nested more than 50 levels deep"),
     "filter too long": (("--where", "age = 1 or " * 2_000 + "age = 1"), "longer than 10,000 characters"),
     "filter of words by number": (
         ("--where", "sex = 1"),
         'column "sex" with a number, but it is none on row 1',
     ),
-    "filter that leaves nothing": (("--where", "age > 99"), "no row of people.csv meets --where"),
+    "filter that leaves nothing": (("--where", "age > 99"), "no row of people.csv satisfies --where"),
     "filter without parenthesis": (("--where", "(age = 1"), 'where ")" should be'),
     "sheet of a text file": (("--table", "Sheet1"), "leave out --table"),
-    "codes of a text file": (("--keep-codes",), "--keep-codes is for Stata, SPSS and SAS files"),
+    "codes of a text file": (("--keep-codes",), "--keep-codes applies only to Stata, SPSS and SAS files"),
 }
 
 

@@ -132,7 +132,7 @@ def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:
         ((spec, "--known-percent=0"), "option --known-percent must be greater than 0"),
         ((spec, "--method=guess"), "option --method must be"),
         ((spec, "--method=round", "--base=1"), "option --base must be at least 2"),
-        ((spec, "--base=5"), "option --base requires --method round"),
+        ((spec, "--base=5"), "option --base needs --method round"),
         ((spec, "--steps=-1"), "option --steps must be at least 0"),
     ):
         done = call_louver("protect", *arguments)

@@ -423,7 +423,7 @@ class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOpti
         }
         for name, is_given in given.items():
             if is_given and not self.suggest:
-                raise InputError(f"option {name} requires --suggest.", option=name)
+                raise InputError(f"option {name} needs --suggest.", option=name)
 
 
 def _refuse_pairs(*pairs: tuple[bool, str, str]) -> None:

@@ -304,9 +304,7 @@ class GroupsOptions(VerbOptions):
         if self.delta is None:
             return None
         if self.epsilon is None:
-            raise InputError(
-                "option --delta requires --epsilon; give both, or --rho alone.", option="--delta"
-            )
+            raise InputError("option --delta needs --epsilon; give both, or --rho alone.", option="--delta")
         if self.as_published or self.noise == "opendp":
             other = "--as-published" if self.as_published else "--noise opendp"
             raise InputError(f"options --delta and {other} cannot be used together.", option="--delta")

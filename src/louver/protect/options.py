@@ -401,7 +401,7 @@ class ProtectOptions(VerbOptions):
                 "option --state is for a search for hidden cells; leave it out.", option="--state"
             )
         if self.method != "round" and self.base is not None:
-            raise InputError("option --base requires --method round; leave it out.", option="--base")
+            raise InputError("option --base needs --method round; leave it out.", option="--base")
         if self.method != "round" and any(table.base is not None for table in self.tables):
             raise InputError(
                 "a table has a base, which only --method round uses; leave it out.", option="tables"
@@ -411,7 +411,7 @@ class ProtectOptions(VerbOptions):
             return
         for flag, given in self._noise_options():
             if given is not None:
-                raise InputError(f"option {flag} requires --method cellkey; leave it out.", option=flag)
+                raise InputError(f"option {flag} needs --method cellkey; leave it out.", option=flag)
 
     def _noise_options(self) -> tuple[tuple[str, object], ...]:
         return (

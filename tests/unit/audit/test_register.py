@@ -185,10 +185,8 @@ def test_other_people_are_published_where_the_steward_says_so(people: Path) -> N
     assert alone.remark in repr(alone)
     with pytest.raises(InputError, match="none of them about people who were found in other.csv"):
         publish(other, EVERYONE, "two")
-    disclosures = lv.audit(
-        other, tables=[EVERYONE], publish=people.parent / "two", new_population=True, **asked
-    )
-    assert disclosures.published and disclosures.earlier == 0
+    told = lv.audit(other, tables=[EVERYONE], publish=people.parent / "two", new_population=True, **asked)
+    assert told.published and told.earlier == 0
     # Said once, it is remembered from both sides.
     third = publish(other, EVERYONE, "three")
     assert third.published and third.earlier == 1 and third.remark is None
@@ -411,8 +409,8 @@ def test_of_two_at_once_the_second_is_told_to_audit_again(people: Path) -> None:
     outcomes = dict([ready.get(timeout=3600), ready.get(timeout=3600)])
     for child in children:
         child.join(timeout=3600)
-    assert sorted(disclosures == "entered" for disclosures in outcomes.values()) == [False, True]
-    assert any("run the audit again" in disclosures for disclosures in outcomes.values())
+    assert sorted(told == "entered" for told in outcomes.values()) == [False, True]
+    assert any("run the audit again" in told for told in outcomes.values())
     assert len(Register(people.parent / "register").entries) == 1
 
 
@@ -452,9 +450,9 @@ def test_an_edited_missing_or_rolled_back_entry_is_noticed(people: Path) -> None
         publish(people, EVERYONE, out)
     first, second = folder / "000001.json", folder / "000002.json"
     kept = first.read_text()
-    disclosures = json.loads(kept)
-    disclosures["content"]["tables"] = []
-    first.write_text(json.dumps(disclosures))
+    told = json.loads(kept)
+    told["content"]["tables"] = []
+    first.write_text(json.dumps(told))
     with pytest.raises(InputError, match="entry 1 does not match its hash"):
         Register(folder)
     first.write_text("{")
@@ -552,12 +550,10 @@ def test_a_filter_meets_recodes_and_filters_of_the_tables(people: Path) -> None:
         ("count > 26", 'cuts through a label of "count"'),
     ],
 )
-def test_a_filter_that_is_no_set_of_labels_is_one_sentence(
-    people: Path, where: str, disclosures: str
-) -> None:
+def test_a_filter_that_is_no_set_of_labels_is_one_sentence(people: Path, where: str, told: str) -> None:
     spec = {"attributes": {"count": {"kind": "integer", "bins": [5, 20]}}}
     table = {"name": "ill", "by": ["ill"]}
-    with pytest.raises(InputError, match=disclosures) as caught:
+    with pytest.raises(InputError, match=told) as caught:
         lv.audit(people, tables=[table], where=where, spec=spec, registry=people.parent / "register")
     assert caught.value.option == "--where"
 

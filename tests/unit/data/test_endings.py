@@ -55,7 +55,7 @@ def test_a_spec_is_no_table() -> None:
         ("delimiter", ";", "--delimiter is for CSV and TSV files"),
         ("encoding", "cp1252", "--encoding is for CSV, TSV, Stata, SPSS and SAS files"),
         ("header_row", 2, "--header-row is for CSV, TSV and Excel files"),
-        ("keep_codes", True, "--keep-codes is for Stata, SPSS and SAS files"),
+        ("keep_codes", True, "--keep-codes applies only to Stata, SPSS and SAS files"),
     ],
 )
 def test_an_option_names_the_files_that_it_is_for(

@@ -108,7 +108,7 @@ def test_conditions(tmp_path: Path, where: str) -> None:
     expected = CONDITIONS[where]
     if not expected:
         with pytest.raises(
-            InputError, match="no row of p.csv meets --where" if expected == "" else "no column"
+            InputError, match="no row of p.csv satisfies --where" if expected == "" else "no column"
         ):
             rows(path, "name", where=where)
     else:
@@ -202,8 +202,8 @@ BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "points beside decimal commas": ('n;m\n1,5;1\n1.234;1\n', {"decimal_mark": ","}, "points inside numbers"),
     "filter of a stranger": (PEOPLE, {"where": "agee > 3"}, 'no column "agee"; perhaps "age" is meant'),
     "filter of words by number": (PEOPLE, {"where": "state > 3"}, 'column "state" with a number, but it is none on row 1'),
-    "filter that leaves nothing": (PEOPLE, {"where": "age > 300"}, "no row of p.csv meets --where"),
-    "codes of a text file": (PEOPLE, {"keep_codes": True}, "--keep-codes is for Stata"),
+    "filter that leaves nothing": (PEOPLE, {"where": "age > 300"}, "no row of p.csv satisfies --where"),
+    "codes of a text file": (PEOPLE, {"keep_codes": True}, "--keep-codes applies only to Stata"),
 }  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def test_what_a_kind_of_data_does_not_have_is_refused(tmp_path: Path) -> None:
     for reading, says in (
         ({"encoding": "cp1252"}, "--encoding is for CSV"),
         ({"delimiter": ";"}, "--delimiter is for CSV"),
-        ({"keep_codes": True}, "--keep-codes is for Stata"),
+        ({"keep_codes": True}, "--keep-codes applies only to Stata"),
     ):
         with pytest.raises(InputError, match=says):
             rows(frame, **reading)

@@ -91,7 +91,7 @@ def test_the_given_arrays_stay_writable():
         (lambda: Histogram.from_codes((SEX,), [[2]], [1]), "not among its attribute's labels"),
         (lambda: Histogram.from_codes((SEX,), [[-1]], [1]), "not among its attribute's labels"),
         (lambda: Histogram.from_codes((SEX,), [[0]], [-1]), "negative count"),
-        (lambda: Histogram.from_codes((SEX,), [[0], [1]], [2**62, 2**62]), "64-bit"),
+        (lambda: Histogram.from_codes((SEX,), [[0], [1]], [2**62, 2**62]), "64 bits"),
         (lambda: Histogram.from_dense([1, 2, 3], (SEX,)), "one axis per attribute"),
         (lambda: TABLE.marginalise(["sex", "sex"]), "one attribute twice"),
         (lambda: TABLE.marginalise(["race"]), 'no attribute "race"'),

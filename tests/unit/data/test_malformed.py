@@ -286,7 +286,7 @@ VALUES = {
         under_spec(
             f'[source]\nfile = "d.csv"\n[attributes.a]\nmerge = {{ g = ["x", "{SECRET}"] }}\n', b"a\nx\n"
         ),
-        'attribute "a" lacks label 2 of the group "g"',
+        'attribute "a" does not have label 2 of the group "g"',
     ),
 }
 
@@ -316,11 +316,11 @@ SCHEMAS = {
     "ordered without labels": (spec('[attributes.a]\nkind = "ordered"\n'), "needs its labels in order"),
     "integer labels that are text": (
         spec(f'[attributes.a]\nkind = "integer"\nlabels = ["1", {S}]\n'),
-        "label 2 is none",
+        "label 2 is not",
     ),
     "merge of an unknown label": (
         spec(f'[attributes.a]\nlabels = ["x"]\nmerge = {{ g = [{S}] }}\n'),
-        'lacks label 1 of the group "g"',
+        'does not have label 1 of the group "g"',
     ),
     "unknown label in a structural zero": (
         spec(f'[attributes.a]\nlabels = ["x"]\n[[structural_zeros]]\na = [{S}]\n'),

@@ -270,7 +270,7 @@ def test_a_dropped_promise_is_noticed(forged: Path) -> None:
 def test_other_people_than_the_first_releases_are_noticed(forged: Path) -> None:
     people = forged / "first" / "microdata.parquet"
     pq.write_table(pq.read_table(people).slice(1), people)
-    assert "not those of its manifest" in doubt(forged, "agreement").found
+    assert "do not match its manifest" in doubt(forged, "agreement").found
     edit_first = json.loads((forged / "first" / "manifest.json").read_text())
     edit_first["seconds"] = 1.0
     (forged / "first" / "manifest.json").write_text(json.dumps(edit_first))

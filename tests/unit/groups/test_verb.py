@@ -392,8 +392,8 @@ def test_quantities_and_split_units() -> None:
 @pytest.mark.parametrize(
     ("content", "more", "told", "field"),
     [
-        ({}, {"unit": None}, "give --unit", "option"),
-        ({}, {"size": "size"}, "give --unit", "option"),
+        ({}, {"unit": None}, "give either --unit", "option"),
+        ({}, {"size": "size"}, "give either --unit", "option"),
         ({}, {"unit": None, "size": "home"}, "--groups is missing", "option"),
         ({}, {"groups": "home"}, "--size is missing", "option"),
         ({}, {"regions": []}, "--regions is missing", "option"),

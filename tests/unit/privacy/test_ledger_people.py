@@ -190,7 +190,7 @@ def test_a_successor_pays_for_people_whose_data_changed(ledger: Ledger, people: 
     with pytest.raises(BudgetError, match="the people of copy.csv are those"):
         check_no_second(copy.with_name("copy.csv.ledger"))
     # The closed ledger speaks for its successor, which lies elsewhere.
-    with pytest.raises(BudgetError, match=r"nobody of x\.csv was found among those that people\.csv\.ledger"):
+    with pytest.raises(BudgetError, match=r"nobody in x\.csv was found among those that people\.csv\.ledger"):
         pay(new(people.parent, "next.ledger"), saved(people.parent, "x.csv", town(10 * N)))
 
 

@@ -339,7 +339,7 @@ def test_counts_that_averaging_tells_are_not_published(tmp_path: Path) -> None:
     assert {cell.is_protected for cell in found.cells} == {False}
     assert any("of all its estimates" in reason for cell in found.cells for reason in cell.reasons)
     assert "cell_keys" in found.to_json()
-    assert "averaging hits" in repr(found)
+    assert "averaging recovers" in repr(found)
 
 
 # What follows from bounds and sums --------------------------------------------------------------------------------
@@ -578,9 +578,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         'can be set to "publish"',
     ),
     "rule": ({"rules": [{"rule": "dominance", "n": 1, "k": 80}]}, "leave out rules other than frequency"),
-    "base": ({"base": 5}, "option --base requires --method round"),
+    "base": ({"base": 5}, "option --base needs --method round"),
     "two noises": ({"noise_table": "x.csv", "variance": 1.0}, "leave out --variance and --max-noise"),
-    "other method": ({"method": "hide", "variance": 1.0}, "option --variance requires --method cellkey"),
+    "other method": ({"method": "hide", "variance": 1.0}, "option --variance needs --method cellkey"),
     "small noise": ({"max_noise": 1, "variance": 0.5}, "would reveal that the true count is below 3"),
     "large variance": ({"variance": 7.0}, "has a variance below 5"),
     "twice": ({"person": "town"}, 'column "town" in the dataframe repeats the value of row 1'),

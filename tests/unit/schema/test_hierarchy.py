@@ -76,7 +76,7 @@ def test_awkward_labels_survive_a_file(tmp_path, columns):
     [
         (lambda: Hierarchy.from_levels([]), "no leaves"),
         (lambda: Hierarchy.from_levels([[]]), "no leaves"),
-        (lambda: Hierarchy.from_levels([["a", "b"], ["x"]]), "level 1 has another number"),
+        (lambda: Hierarchy.from_levels([["a", "b"], ["x"]]), "level 1 does not have as many"),
         (lambda: Hierarchy.from_levels([["a", "b"], ["x", ""]]), "row 2 has no label at level 1"),
         (lambda: Hierarchy.from_levels([["a", "b", "a"]]), "row 3 repeats the leaf"),
         (

@@ -140,7 +140,7 @@ def noisy(tmp_path: Path) -> Path:
         (lambda rows: rows[0].update(count=0), "not a count of 1 or more"),
         (lambda rows: rows[0].update(count=-1), "is negative"),
         (lambda rows: rows[0].update(size="z"), "is in no hierarchy"),
-        (lambda rows: rows.append(rows[0]), "stands twice"),
+        (lambda rows: rows.append(rows[0]), "is repeated"),
         (
             lambda rows: next(row for row in rows if row["trade"] == "Total").update(count=1),
             "in another table",
