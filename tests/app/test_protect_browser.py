@@ -47,7 +47,8 @@ def test_from_a_table_to_a_release(browser: Any, axe: str, tmp_path: Path) -> No
         page.wait_for_selector(".heatgrid .tip:has-text('Primary')")
         wide = page.viewport_size
         page.set_viewport_size({"width": 900, "height": wide["height"]})
-        page.wait_for_function(TIP_IN_THE_TABLE)  # it moved along, instead of being cut off by the edge of the card
+        # It moves along, instead of being cut off by the edge of the card.
+        page.wait_for_function(TIP_IN_THE_TABLE)
         page.set_viewport_size(wide)
         page.keyboard.press("Enter")
         page.wait_for_selector(".drawer b, .drawer .b")
