@@ -144,7 +144,7 @@ def test_topdown() -> None:
             "x holds",
         ),
         ("4 of a single one: name it in --unit, so that", 'the role "Household or unit" on the page Data'),
-        ("merges labels, but --where selects only some", "the condition on rows lets"),
+        ("merges labels, but --where selects only some", "the condition on rows selects"),
         ("the register register is new", "the register is new"),
         (
             "this ledger did not pay for x; name the one that did with --ledger.",

@@ -32,7 +32,7 @@ PHRASES = (
     ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
-    (r"--accept publishes it all the same", f'Tick "{ACCEPT_STATUS}" to publish it all the same'),
+    (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
     (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
     (r"by --new-population they count as other people", "as you say, they count as other people"),
     (r"audit them again with --register", "audit them again on the page Audit"),

@@ -218,7 +218,7 @@ def test_a_csv_file_beside_a_table(tmp_path: Path) -> None:
     out = published(tmp_path / "out")
     assert verify(out).passed
     put(out, "data/01-a.csv", RAW)
-    assert "data/01-a.csv has other columns" in failed(out)["tables"]
+    assert "data/01-a.csv has different columns" in failed(out)["tables"]
 
 
 def test_other_numbers_in_a_csv_file(tmp_path: Path) -> None:
