@@ -29,7 +29,7 @@ LONG = "x" * 300
             "data.parquet could not be written: the disk is full",
         ),
         (OSError(errno.ENOSPC, "secret"), "a file could not be written: the disk is full"),
-        (OSError(errno.ENAMETOOLONG, "secret", "name"), "name has a name that is too long"),
+        (OSError(errno.ENAMETOOLONG, "secret", "name"), "name has too long a name"),
         (IsADirectoryError(errno.EISDIR, "secret", "folder"), "folder is a directory"),
         (PermissionError(errno.EACCES, "secret", b"bytes"), "bytes cannot be opened; check its permissions"),
         (OSError(errno.EIO, "secret", 7), "a file could not be read or written"),

@@ -54,7 +54,7 @@ CASES = [
     Bad("--min-size must be at most 1", {"min-size": "2"}),
     Bad("--domain is missing", {"domain": None}),
     Bad("nowhere.csv", {"domain": "nowhere.csv"}),
-    Bad("names the data themselves", {"domain": "people.csv"}),
+    Bad("is the data file itself", {"domain": "people.csv"}),
     Bad("cannot be used together", {"domain-from-data": ""}),
     Bad("--epsilon or as --rho", {"epsilon": None}),
     Bad("--epsilon or as --rho", {"rho": "1"}),

@@ -52,7 +52,7 @@ def test_a_spec_is_no_table() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("delimiter", ";", "--delimiter is for CSV and TSV files"),
+        ("delimiter", ";", "--delimiter applies only to CSV and TSV files"),
         ("encoding", "cp1252", "--encoding is for CSV, TSV, Stata, SPSS and SAS files"),
         ("header_row", 2, "--header-row is for CSV, TSV and Excel files"),
         ("keep_codes", True, "--keep-codes applies only to Stata, SPSS and SAS files"),

@@ -171,8 +171,8 @@ FILES = {
     "empty gzip": (read_data("d.csv.gz", gzip.compress(b"")), "d.csv.gz is empty"),
     "blank first line": (read_data("d.csv", b"\n" + ROW), "no column names in its first line"),
     "header only": (read_data("d.csv", b"a,b\n"), "d.csv has no rows"),
-    "duplicate columns": (read_data("d.csv", BYTES + b",x," + ROW), "on columns 1 and 3"),
-    "columns that differ in case": (read_data("d.csv", b"a,A\n" + ROW), "on columns 1 and 2"),
+    "duplicate columns": (read_data("d.csv", BYTES + b",x," + ROW), "in columns 1 and 3"),
+    "columns that differ in case": (read_data("d.csv", b"a,A\n" + ROW), "in columns 1 and 2"),
     "short row": (read_data("d.csv", b"a,b\n" + ROW + BYTES + b"\n"), "row 2 has fewer than the 2 fields"),
     "long row": (read_data("d.csv", b"a,b\n" + ROW + b"y," + ROW), "row 2 has more than the 2 fields"),
     "open quote": (read_data("d.csv", b'a,b\n"' + ROW + ROW), "row 1 has a misplaced quote"),
@@ -199,7 +199,7 @@ FILES = {
     ),
     "not parquet": (read_data("d.parquet", BYTES), "d.parquet is not a Parquet file"),
     "damaged parquet": (damaged_parquet, "d.parquet cannot be read to its end"),
-    "duplicate parquet columns": (duplicate_parquet_columns, "on columns 1 and 2"),
+    "duplicate parquet columns": (duplicate_parquet_columns, "in columns 1 and 2"),
     "parquet without rows": (
         lambda folder: (
             pq.write_table(pa.table({"a": pa.array([], pa.string())}), folder / "d.parquet")
@@ -339,7 +339,7 @@ SCHEMAS = {
     ),
     "hierarchy: empty": (hierarchy(b""), "h.csv has no rows"),
     "hierarchy: header only": (hierarchy(b"level0;level1\n"), "h.csv has no rows"),
-    "hierarchy: ragged": (hierarchy(f"a;x\n{SECRET}\n"), "row 2 has another number of levels"),
+    "hierarchy: ragged": (hierarchy(f"a;x\n{SECRET}\n"), "row 2 does not have as many levels"),
     "hierarchy: leaf twice": (hierarchy(f"{SECRET};x\nb;x\n{SECRET};x\n"), "row 3 repeats the leaf"),
     "hierarchy: two parents": (hierarchy(f"a;{SECRET};x\nb;{SECRET};y\n"), "row 2 puts its label of level 1"),
     "hierarchy: no label": (hierarchy(f"a;{SECRET}\n;x\n"), "row 2 has no label at level 0"),

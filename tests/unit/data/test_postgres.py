@@ -95,7 +95,7 @@ def test_queries_cannot_write(uri):
             {"query": 'SELECT "Home Town"::integer FROM census.people WHERE id = 4'},
             "the database query failed while it was being read",
         ),
-        ({"query": "SELECT id, id FROM census.people"}, "the same name .* on columns 1 and 2"),
+        ({"query": "SELECT id, id FROM census.people"}, "the same name .* in columns 1 and 2"),
         ({"table": "t", "query": "q"}, "either a table or a query"),
         ({}, "either a table or a query"),
     ],

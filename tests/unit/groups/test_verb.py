@@ -757,7 +757,7 @@ def test_the_list_of_regions_may_be_a_dataframe() -> None:
     given = {"unit": "home", "regions": ["place"], "max_size": 3, "epsilon": 1, "seed": 1}
     places = pa.table({"place": ["A", "B", "C"]})
     assert lv.groups(people, **given, domain=places).to_frame()["place"].to_pylist()[-1] == "C"
-    with pytest.raises(InputError, match="names the data themselves"):
+    with pytest.raises(InputError, match="is the data file itself"):
         lv.groups(people, **given, domain=people)
     with pytest.raises(InputError, match="--domain must be a file or a dataframe"):
         lv.groups(people, **given, domain=5)

@@ -174,7 +174,7 @@ def changed(old: str, new: str) -> dict[str, str]:
 BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     "no command": (
         changed("<GOINTERACTIVE>", "GOINTERACTIVE"),
-        "firms.arb: line 9 does not begin with a command",
+        "firms.arb: line 9 does not start with a command",
         9,
     ),
     "unknown": (changed("<READTABLE>", "<RECODE>"), "line 6 has RECODE, which louver does not read", 6),
@@ -187,7 +187,7 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     ),
     "data twice": (
         changed("<READTABLE>", '<OPENTABLEDATA> "x.tab"\n<READTABLE>'),
-        "line 6 has OPENTABLEDATA again",
+        "line 6 repeats OPENTABLEDATA",
         6,
     ),
     "no file": (changed('"firms.tab"', ""), "line 2 needs the name of a file", 2),

@@ -92,7 +92,7 @@ def test_a_table_that_leaves_small_counts_certain_is_refused() -> None:
     whole = {0: KEY_VALUES}
     third = {-1: KEY_VALUES // 4, 0: KEY_VALUES // 2, 1: KEY_VALUES // 4}
     check_safe(NoiseTable((third,)), 1, "--max-noise")
-    with pytest.raises(InputError, match="a count of 1 would be published as it is"):
+    with pytest.raises(InputError, match="a count of 1 would be published unchanged"):
         check_safe(NoiseTable((whole, third)), 2, "--max-noise")
     with pytest.raises(
         InputError,
@@ -137,7 +137,7 @@ BAD_FILES = {
         "i,j,p\n1,0,0.3333333\n1,1,0.3333334\n1,2,0.3333333\n2,0,0.3333333\n2,3,0.6666667\n",
         "mean of 0",
     ),
-    "certain": ("i,j,p\n1,1,1\n", "option --noise-table: a count of 1 would be published as it is"),
+    "certain": ("i,j,p\n1,1,1\n", "option --noise-table: a count of 1 would be published unchanged"),
 }
 
 

@@ -33,7 +33,7 @@ def test_the_layouts_say_the_same(tmp_path: Path) -> None:
         ("t.hrc", "A\n@Total\n", "line 2 has the code of the total"),
         ("t.csv", "", "t.csv has no codes"),
         ("t.csv", 'a,b\n"x,y\n', "cannot be read as separated text"),
-        ("t.csv", "a,b\nx\n", "line 2 has another number of fields"),
+        ("t.csv", "a,b\nx\n", "line 2 has a different number of fields"),
         ("t.csv", "a,b\nx,\n", "line 2 leaves a level empty"),
         ("t.csv", "a,b\nx,1\ny,1\n", "line 3 puts a code under a second parent"),
         ("t.csv", "code,parent\n,A\n", "line 2 has no code"),

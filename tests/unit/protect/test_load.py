@@ -48,7 +48,7 @@ BAD_LINES: dict[str, tuple[list[str], dict[str, Any], str, int | None]] = {
         2,
     ),
     "order": (changed(1, "food,large,9,400,60,90,,1"), {}, 'a larger contribution in "second"', 2),
-    "part": (changed(1, "food,large,9,400,-1,,,1"), {}, 'no number of 0 or more in "first"', 2),
+    "part": (changed(1, "food,large,9,400,-1,,,1"), {}, 'needs a number of 0 or more in "first"', 2),
     "parts": (changed(1, "food,large,9,400,390,60,,1"), {}, "largest contributions that exceed", 2),
     "status": (changed(1, "food,large,9,400,90,60,?,1"), {"status": "status"}, "an unknown status", 2),
     "cost": (
@@ -87,7 +87,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "no tables": ({"tables": []}, "no table is listed"),
     "no rules": ({"rules": []}, "no rule says which cells"),
     "names": ({"tables": [TABLE, TABLE]}, 'two tables have the name "firms"'),
-    "unknown rule table": ({"rules": [{**FEW, "tables": ["x"]}]}, 'rule 1 names the table "x"'),
+    "unknown rule table": ({"rules": [{**FEW, "tables": ["x"]}]}, 'rule 1 refers to table "x"'),
     "no rule applies": ({"rules": [{"rule": "p-percent", "p": 5}], "tables": [{**TABLE, "value": None, "largest": []}]}, "no rule applies"),
     "rule without number": ({"rules": [{"rule": "dominance", "n": 1}]}, "needs n and k"),
     "rule with another's number": ({"rules": [{**FEW, "p": 4.0}]}, "has p, which this rule does not use"),
@@ -103,7 +103,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "status of records": ({"tables": [{"name": "t", "by": ["size"], "status": "s"}]}, "has status without file"),
     "two sources": ({"tables": [TABLE, {"name": "t", "by": ["size"]}]}, "some tables have a file"),
     "no source": ({"tables": [{"name": "t", "by": ["size"]}]}, "there are no records"),
-    "status table": ({"status": [{"table": "x", "cell": {}, "set": "hide", "reason": "r"}]}, 'status 1 names the table "x"'),
+    "status table": ({"status": [{"table": "x", "cell": {}, "set": "hide", "reason": "r"}]}, 'status 1 refers to table "x"'),
     "status attribute": ({"status": [{"table": "firms", "cell": {"x": "1"}, "set": "hide", "reason": "r"}]}, "an attribute that its table"),
     "status cell": ({"status": [{"table": "firms", "cell": {"trade": "x"}, "set": "hide", "reason": "r"}]}, "a cell that its table does not have"),
     "status cost": ({"status": [{"table": "firms", "cell": {}, "set": "cost", "reason": "r"}]}, "needs cost if"),
@@ -167,7 +167,7 @@ def test_two_tables_that_disagree(tmp_path: Path) -> None:
     for lines, more, says in (
         (["food,10,449", "wood,11,631", *good[2:]], {}, "row 1 of trades.csv differs in its number from"),
         (["food,9,450", *good[1:]], {}, "row 1 of trades.csv differs in its frequency from"),
-        (good, {"negative": True}, "row 1 of trades.csv may be negative, and"),
+        (good, {"negative": True}, "row 1 of trades.csv may be negative, but"),
     ):
         write(tmp_path, lines, "trades.csv", "trade,n,turnover\n")
         with pytest.raises(InputError, match=says):

@@ -219,7 +219,7 @@ def promised(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, An
 
 
 PROMISES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "tables": (promised(lambda p: p["tables"].pop()), "not those that were asked for"),
+    "tables": (promised(lambda p: p["tables"].pop()), "not the requested ones"),
     "columns": (promised(lambda p: p["tables"][0].update(value="x")), "columns of the file are not the promised ones"),
     "a long code": (promised(lambda p: p["codes"]["trade"]["trees"][0]["hard"].append("x" * 3000)), "promised form"),
     "disclosure": (lambda manifest: manifest.update(disclosures=["nothing"]), "what is disclosed is not"),

@@ -231,11 +231,12 @@ def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
     bad = {**own, "race": {"attribute": "race", "labels": {"a": "z", "b": "b", "c": "c"}}}
     assert "corresponds to no label" in doubt(folder / "larger", "extension", attributes=bad).found
     assert (
-        "no TopDown release of these regions" in doubt(folder / "larger", "extension", regions=["race"]).found
+        "not a TopDown release of these regions"
+        in doubt(folder / "larger", "extension", regions=["race"]).found
     )
     rules = next(one for one in manifest["promises"] if one["promise"] == "edit-rules")["rules"]
     rules["spouses"]["broken"] = 1
-    assert "another number of leaves" in doubt(folder / "larger", "edit-rules", rules=rules).found
+    assert "a different number of leaves" in doubt(folder / "larger", "edit-rules", rules=rules).found
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,7 @@ def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
         (lambda m: m["results"].update(extends="0" * 64), "is about a different release"),
         (
             lambda m: m["parameters"]["refines"]["age"].update(attribute="sex"),
-            "does not refine what was asked for",
+            "does not refine what was requested",
         ),
         (lambda m: m["parameters"]["rules"].pop(), '"edit-rules" are not those'),
     ],
@@ -410,7 +411,7 @@ def test_verify_finds_weak_promises_about_households(households, tmp_path):
     promise = next(one for one in manifest["promises"] if one["promise"] == "households")
     gaps = json.loads(json.dumps(promise["gaps"]))
     gaps["others"]["broken"] += 1
-    assert "another number of leaves" in doubt(there / "larger", "households", gaps=gaps).found
+    assert "a different number of leaves" in doubt(there / "larger", "households", gaps=gaps).found
     assert "whole numbers" in doubt(there / "larger", "households", years="place").found
     gaps["others"] |= {"older": 3}
     assert not doubt(there / "larger", "households", gaps=gaps).passed
