@@ -1,4 +1,7 @@
-"""The town of the TopDown tests, known later in more detail: years of age, sex and how people belong to their household."""
+"""The town of the TopDown tests, known later in more detail: years of age, sex and how people belong to their household.
+
+It is not simulated unless a test asks for it, for time.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,7 @@ sex = ["m"]
 [topdown]
 extends = "first"
 epsilon = 1
+intervals = 0
 
 [topdown.refines.age]
 attribute = "years"

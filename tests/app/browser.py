@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,8 +131,9 @@ def tab(browser: Any, explorer: Explorer, page: str = "", **options: Any) -> Ite
     opened.on("pageerror", lambda e: complaints.append(str(e)))
     opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     opened.on("dialog", lambda d: complaints.append("a dialog"))
+    opened.on("crash", lambda _: complaints.append("the renderer ended"))
     try:
-        with _ending_when_idle():
+        with _watching(lambda: "the renderer ended" in complaints):
             context.add_init_script(
                 f"if (location.origin === '{explorer.origin}') localStorage.setItem('louver-key', '{explorer.key}')"
             )
@@ -147,23 +148,29 @@ def tab(browser: Any, explorer: Explorer, page: str = "", **options: Any) -> Ite
 
 
 @contextmanager
-def _ending_when_idle() -> Iterator[None]:
-    """Let pages crash, so that whoever waits for them fails at once, when this process and all its children have gone to sleep.
+def _watching(has_crashed: Callable[[], bool]) -> Iterator[None]:
+    """End renderers, so that whoever waits for a page fails at once, when this process and all its children have gone to sleep.
 
-    A slow machine is not asleep: there, threads wait for a processor, or for the disk.
+    A slow machine is not asleep: there, threads wait for a processor, or for the disk. Playwright calls every ended renderer a
+    crash; the failure says whether it was ended here, and how much memory there was.
     """
-    is_over = Event()
+    is_over, is_asleep = Event(), Event()
+    most = free = 0
 
     def watch() -> None:
+        nonlocal most, free
         looks: deque[bool] = deque(maxlen=LOOKS)
         while not is_over.wait(IDLE_SECONDS / LOOKS):
             family = psutil.Process().children(recursive=True)
+            renderers = [child for child in family if _is_renderer(child)]
+            most = max([most, *map(_resident, renderers)])
+            free = psutil.virtual_memory().available
             looks.append(_is_wanting([os.getpid(), *(child.pid for child in family)]))
             if len(looks) == LOOKS and sum(looks) < MOSTLY_IDLE * LOOKS:
-                for child in family:
+                is_asleep.set()
+                for child in renderers:
                     with suppress(psutil.Error):
-                        if "--type=renderer" in child.cmdline():
-                            child.kill()
+                        child.kill()
                 return
 
     watcher = Thread(target=watch, daemon=True)
@@ -171,10 +178,34 @@ def _ending_when_idle() -> Iterator[None]:
         watcher.start()
     try:
         yield
+    except Exception as error:
+        if is_asleep.is_set():
+            raise AssertionError(
+                f"what the test waits for cannot come: for {IDLE_SECONDS} seconds no process of the test, the explorer or the "
+                "browser had anything to do; was a click lost, or an answer?"
+            ) from error
+        if has_crashed():
+            raise AssertionError(
+                f"Chromium's renderer ended by itself; it had used up to {most >> 20} MiB, and {free >> 20} MiB were free"
+            ) from error
+        raise
     finally:
         is_over.set()
         if watcher.is_alive():
             watcher.join()
+
+
+def _is_renderer(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return "--type=renderer" in process.cmdline()
+    return False
+
+
+def _resident(process: psutil.Process) -> int:
+    """Bytes of memory."""
+    with suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
 
 
 def _is_wanting(pids: list[int]) -> bool:

@@ -351,6 +351,34 @@ def test_a_malformed_upload_is_a_sentence(explorer: Explorer, browser: Any, tmp_
         page.locator(".problem").filter(has_text=re.compile(r"(row|line) \d")).wait_for()
 
 
+def test_a_button_that_moves_while_it_is_pressed_is_clicked(explorer: Explorer, browser: Any) -> None:
+    """An answer may move the page between press and release; moving the mouse away still takes a press back."""
+    with tab(browser, explorer, "data") as page:
+        button = page.locator("[data-copy]").first
+        button.wait_for()
+        is_moved = "document.querySelector('.main').style.paddingTop = '0px'"
+
+        def press() -> tuple[float, float]:
+            page.evaluate(is_moved)
+            box = button.bounding_box()
+            x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+            page.mouse.move(x, y)
+            page.mouse.down()
+            page.evaluate(is_moved.replace("0px", "150px"))
+            assert button.bounding_box()["y"] > y
+            return x, y
+
+        x, y = press()
+        page.mouse.move(x - 200, y)
+        page.mouse.up()
+        page.evaluate("() => new Promise(done => setTimeout(done))")
+        assert page.locator(".drawer").count() == 0
+        press()
+        page.mouse.up()
+        page.wait_for_selector(".drawer pre")
+        page.click(".drawer [data-close]")
+
+
 def test_data(explorer: Explorer, browser: Any) -> None:
     """A sample, its risky column, a role, a hierarchy with every value covered."""
     with tab(browser, explorer, "data", color_scheme="dark") as page:

@@ -36,7 +36,14 @@ TABLES_ONLY_THERE = {
     "fail_on",
 }
 AUDIT_ONLY_THERE = {"known", "targets", "decide", "no_advice", "fail_on"}
-PROTECT_ONLY_THERE = {"variance", "max_noise", "noise_table"}  # cell keys
+PROTECT_ONLY_THERE = {
+    "variance",
+    "max_noise",
+    "noise_table",
+    "given_pattern",
+    "request",
+    "state",
+}  # cell keys; patterns of other programs; who asked; searches of hours
 MICRODATA_ONLY_THERE = {
     *("parts", "engine"),  # files beyond memory
     *("format", "keep_order", "class_id", "whole_units"),

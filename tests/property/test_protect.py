@@ -90,7 +90,7 @@ def test_patterns_protect_and_are_the_best(
     }
     by_labels = [p for p in range(4) if str(p // 2) in used["row"] and str(p % 2) in used["column"]]
     # Where each row lies in one column and each column in one row, and that is seen more than once, readers know it.
-    is_linked = shape == "margins" and len(firms) > len(places) and is_diagonal(places)
+    is_linked = shape == "margins" and len(firms) > len(places) > 1 and is_diagonal(places)
     if is_linked:
         by_labels = sorted(places)
     assert bool(found.question.linked) == is_linked
@@ -118,6 +118,48 @@ def test_patterns_protect_and_are_the_best(
         assert found.summary.bound <= fewest <= len(hidden - set(world.primary()))
         if found.summary.optimal:
             assert len(hidden) - len(world.primary()) == fewest
+
+
+@settings(max_examples=60)
+@given(
+    firms=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=2, max_size=6),
+    shown=st.sets(st.integers(0, 8)),
+    attackers=st.sampled_from(["outsider", "contributors"]),
+    large=st.sampled_from([hide.LARGE, 0]),
+)
+def test_a_given_pattern_is_judged_as_brute_force_does(firms, shown, attackers, large) -> None:
+    """Of all cells that are not empty some are shown; the rest is hidden, primary or not."""
+    rows, columns = [str(place // 2) for place, _ in firms], [str(place % 2) for place, _ in firms]
+    records = pa.table({"row": rows, "column": columns, "turnover": [turnover for _, turnover in firms]})
+    cells = list(
+        product(*(["Total", *sorted(set(own))] if len(set(own)) > 1 else [own[0]] for own in (rows, columns)))
+    )
+    places = [p for p in range(4) if str(p // 2) in rows and str(p % 2) in columns]
+    of_cell = {
+        cell: frozenset(
+            places.index(place)
+            for place in meaning(dict(zip(("row", "column"), cell, strict=True))) & {*places}
+        )
+        for cell in cells
+    }
+    known = tuple((places.index(place), turnover) for place, turnover in firms)
+    world = World(known, cells_of(list(of_cell.values())), len(places), 3, 30, attackers == "contributors")
+    hidden = {cell for number, cell in enumerate(cells) if number not in shown and world.value(of_cell[cell])}
+    names = [{"row": row, "column": column} for row, column in sorted(hidden)]
+    if not names:
+        return
+    with patch.object(hide, "LARGE", large):
+        found = lv.protect(
+            records,
+            tables=[{"name": "t", "by": ["row", "column"], "value": "turnover"}],
+            rules=[{"rule": "frequency", "minimum": 3, "range": 30}],
+            status=[{"table": "t", "cell": cell, "set": "secondary", "reason": "given"} for cell in names],
+            given_pattern=True,
+            attackers=attackers,
+        )
+    number = {cell: n for n, cell in enumerate(world.cells)}
+    assert found.is_protected == Judge(world).protects({number[of_cell[cell]] for cell in hidden})
+    assert not found.summary.optimal
 
 
 TRADES = {"Total": ["A", "B"], "A": ["a1", "a2", "a3"], "B": ["b1", "b2"]}

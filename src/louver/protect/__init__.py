@@ -51,6 +51,7 @@ from louver.protect.together import (
     earlier_tables,
     mark_of,
     memory_of,
+    shown_by_files,
 )
 from louver.protect.verdict import Question, question_of
 from louver.release import told
@@ -107,11 +108,14 @@ def protect(
     noise_table: str | Path | None = None,
     minimise: str = "number",
     holding: str | None = None,
+    request: str | None = None,
     sampling_weight: str | None = None,
+    given_pattern: bool = False,
     known_percent: float | None = None,
     attackers: str = "contributors",
     steps: int = 200,
     seconds: float | None = None,
+    state: str | Path | None = None,
     registry: str | Path | None = None,
     person: str | None = None,
     new_population: bool = False,
@@ -157,11 +161,11 @@ def protect(
     >>> found.summary.primary, found.summary.secondary, found.is_protected
     (3, 5, True)
     """
-    request = requested(spec, ProtectOptions)
+    whole = requested(spec, ProtectOptions)
     if out is not None:
         check_out(Path(out))
     folder = None if out is None else Path(out)
-    return (_with_noise if request.options.method == "cellkey" else _protected)(request, folder)
+    return (_with_noise if whole.options.method == "cellkey" else _protected)(whole, folder)
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
@@ -202,6 +206,9 @@ def _searched(
         waived=len(solved.judged.waived),
         earlier=None if memory is None else len(memory.entries),
         apart=None if memory is None else memory.remark,
+        is_apart_by_word=memory is not None and memory.is_apart_by_word,
+        n_counts=sum(loaded.cells[number].is_count for number in solved.judged.primary),
+        shown_before=() if memory is None else shown_by_files(memory, options),
     )
     return loaded, solved, result_of(options, loaded, solved, question, time.perf_counter() - started)
 

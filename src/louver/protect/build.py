@@ -32,11 +32,15 @@ def build_problem(
     """
     cells = loaded.cells
     values = np.array([cell.value for cell in cells], dtype=np.int64)
-    must = np.array([n in judged.primary or not cell.is_shown for n, cell in enumerate(cells)], dtype=bool)
+    chosen = judged.primary.keys() if judged.given is None else judged.given
+    must = np.array([n in chosen or not cell.is_shown for n, cell in enumerate(cells)], dtype=bool)
     kept = {n for n, one in judged.decided.items() if one.status == "publish"}
     may = np.array(
         [cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool
     )
+    is_free = must & ~np.isin(np.arange(len(cells)), sorted((judged.given or set()) - judged.primary.keys()))
+    if judged.given is not None:
+        may[:] = False
     down, up = _outsider(options, loaded)
     if published is not None:
         must, may = np.ones(len(cells), dtype=bool), np.zeros(len(cells), dtype=bool)
@@ -79,7 +83,7 @@ def build_problem(
         sums=loaded.sums,
         must_hide=must,
         may_hide=may & ~must,
-        cost=np.where(must, 0.0, _cost(options, loaded, judged)),
+        cost=np.where(is_free, 0.0, _cost(options, loaded, judged)),
         down=down,
         up=up,
         attackers=tuple(attackers),

@@ -19,7 +19,7 @@ from louver.protect.outsider import Witness
 from louver.protect.problem import LARGEST, Demand, PatternProblem
 from louver.run import Run
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "ChangeCheck", "certify"]
 
 MENDED = (4, 64, 4096)
 """By how many units a repaired witness may differ from the rounded one, smallest first."""
@@ -49,7 +49,7 @@ def certify(
     problem: PatternProblem, hidden: Bools, witnesses: Sequence[Witness | None], run: Run
 ) -> Certificate:
     """Check every witness in exact arithmetic."""
-    check = _Check(problem, hidden)
+    check = ChangeCheck(problem, hidden)
     changes: list[tuple[Ints, Ints] | None] = []
     kept: dict[int, tuple[Ints, Ints]] = {}
     for place, (demand, witness) in enumerate(zip(problem.demands, witnesses, strict=True)):
@@ -105,7 +105,7 @@ def _ask_others(problem: PatternProblem, changes: list[tuple[Ints, Ints] | None]
                 changes[n] = None
 
 
-class _Check:
+class ChangeCheck:
     """What `Problem.broken` checks, for changes of a few cells."""
 
     def __init__(self, problem: PatternProblem, hidden: Bools) -> None:

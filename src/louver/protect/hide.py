@@ -21,12 +21,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from louver._arrays import Bools, Floats
+from louver._arrays import Bools, Floats, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
+from louver.protect.certify import ChangeCheck
 from louver.protect.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
 from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
 from louver.protect.problem import Demand, PatternProblem
+from louver.protect.rebuild import PatternPart
+from louver.protect.state import SavedPattern, SearchState
 from louver.run import Run
 
 __all__ = ["Hiding", "hide", "is_large"]
@@ -47,6 +50,11 @@ LARGE = 3_000
 
 PASSES, POLISHED = 3, 3
 """Greatest number of rounds of local changes in large tables, and in others after the root."""
+
+REBUILT, PART, TRIALS, MOST_CUTS = 3, 150, 20, 20
+"""Passes in which parts of a pattern are built anew, cells of a part, patterns tried for each, and inequalities added after one."""
+
+CHEAPER = 1e-6
 
 WIDE = 0.04
 """Gap after the root above which local changes are worth their time."""
@@ -86,7 +94,14 @@ class Hiding:
         return 0.0 if self.is_optimal or not self.cost else max(0.0, 1 - self.bound / self.cost)
 
 
-def hide(problem: PatternProblem, run: Run, *, steps: int, seconds: float | None = None) -> Hiding:
+def hide(
+    problem: PatternProblem,
+    run: Run,
+    *,
+    steps: int,
+    seconds: float | None = None,
+    state: SearchState | None = None,
+) -> Hiding:
     """Search for a cheap pattern that meets every demand that any pattern meets.
 
     Parameters
@@ -95,19 +110,23 @@ def hide(problem: PatternProblem, run: Run, *, steps: int, seconds: float | None
         Rounds of the search; with 0 it ends with the greedy pattern.
     seconds : float, optional
         End after about this long.
+    state : SearchState, optional
+        Where the best pattern is kept; the search begins with what is there.
 
     Notes
     -----
     Beyond `LARGE` cells the pattern is made by local changes (`louver.protect.local`), and its bound is that of single sums.
     """
     if is_large(problem.n_cells):
-        return _hide_large(problem, run, steps, seconds)
-    search = _Search(problem, run, steps, seconds)
-    search.start()
+        return _hide_large(problem, run, steps, seconds, state)
+    search = _Search(problem, run, steps, seconds, state)
+    saved = None if state is None else state.read(problem)
+    search.start(None if saved is None else saved.hidden)
     if search.is_open():
         search.root()
     if search.is_open() and search.bound < (1 - WIDE) * search.best_cost:
         search.polish()
+        search.rebuild()
     while search.is_open():
         search.improve()
     return search.found()
@@ -118,16 +137,23 @@ def is_large(n_cells: int) -> bool:
     return n_cells > LARGE
 
 
-def _hide_large(problem: PatternProblem, run: Run, steps: int, seconds: float | None) -> Hiding:
+def _hide_large(
+    problem: PatternProblem, run: Run, steps: int, seconds: float | None, state: SearchState | None
+) -> Hiding:
     deadline = math.inf if seconds is None else time.monotonic() + seconds
-    search = LocalSearch(problem, run, deadline)
+    saved = None if state is None else state.read(problem)
+    search = LocalSearch(problem, run, deadline, state=state)
+    if saved is not None:
+        _restore(search, saved)
     search.grow()
     rounds = 0
     while rounds < min(steps, PASSES) and not search.is_late():
+        search.keep()
         rounds += 1
         n_shown = search.show_again()
         if not n_shown and (rounds == steps or not search.exchange()):
             break
+    search.keep()
     met = [search.demands[n] for n in sorted(search.chosen)]
     bound = relaxed_bound(problem, met, run, deadline) if rounds else 0.0
     if (problem.cost == np.rint(problem.cost)).all():
@@ -145,9 +171,25 @@ def _hide_large(problem: PatternProblem, run: Run, steps: int, seconds: float | 
     )
 
 
+def _restore(search: LocalSearch, saved: SavedPattern) -> None:
+    """Begin with the changes that an earlier search left, as far as they hold."""
+    may_change = search.problem.must_hide | search.problem.may_hide
+    check = ChangeCheck(search.problem, may_change & saved.hidden)
+    for n, (cells, change) in saved.changes.items():
+        if check.holds(cells, change) and check.meets(search.demands[n], cells, change):
+            search.restore(n, cells, change)
+
+
 class _Search:
-    def __init__(self, problem: PatternProblem, run: Run, steps: int, seconds: float | None) -> None:
-        self.problem, self.run, self.steps = problem, run, steps
+    def __init__(
+        self,
+        problem: PatternProblem,
+        run: Run,
+        steps: int,
+        seconds: float | None,
+        state: SearchState | None = None,
+    ) -> None:
+        self.problem, self.run, self.steps, self.state = problem, run, steps, state
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.outsider = Outsider(problem, run)
         self.rounds = 0
@@ -181,8 +223,8 @@ class _Search:
 
     # Patterns ---------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Drop demands that no pattern meets, and find a first pattern."""
+    def start(self, known: Bools | None = None) -> None:
+        """Drop demands that no pattern meets, and find a first pattern, or complete a known one."""
         every = self.problem.must_hide | self.problem.may_hide
         witnesses = self.met(range(len(self.demands)), every)
         kept = [n for n in range(len(self.demands)) if n in witnesses]
@@ -196,7 +238,8 @@ class _Search:
         self.cuts = _cuts_of(rows)
         self.seen |= {(cut.cells.tobytes(), cut.share.tobytes()) for cut in self.cuts}
         self.master.add_rows(rows, lower)
-        self.take(*self.grown(self.problem.must_hide.copy(), self.problem.cost))
+        hidden = self.problem.must_hide if known is None else (self.problem.must_hide | known) & every
+        self.take(*self.grown(hidden, self.problem.cost))
 
     def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
         """Witnesses of the demands that a pattern meets; with `stop`, up to the first demand that it does not meet."""
@@ -304,6 +347,8 @@ class _Search:
         cost = self.problem.spent(hidden)
         if self.best is None or cost < self.best[0] - WHOLE:
             self.best = cost, hidden, witnesses
+            if self.state is not None:
+                self.state.write(self.problem, hidden, {})
             self._tell()
 
     # Bounds -----------------------------------------------------------------------------------------------------
@@ -365,6 +410,86 @@ class _Search:
         met = {n: witness for n, witness in enumerate(witnesses) if witness is not None}
         if len(met) == len(self.demands):
             self.take(local.hidden.copy(), met)
+
+    def rebuild(self) -> None:
+        """Build parts of the best pattern anew, around every further cell, until a pass finds nothing cheaper."""
+        for _ in range(REBUILT):
+            assert self.best is not None
+            cost = self.best[0]
+            further = np.flatnonzero(self.best[1] & self.is_free)
+            for place, cell in enumerate(further.tolist()):
+                if self.is_late():
+                    return
+                if self.best[1][cell]:
+                    self._rebuilt(self._near_cells(cell))
+                self.run.report("building parts anew", place, len(further))
+            if self.best[0] >= cost:
+                return
+
+    def _near_cells(self, cell: int) -> Ints:
+        """Cells that may be hidden, nearest by the sums that they share."""
+        found, waiting, seen = [cell], [cell], {cell}
+        rows: set[int] = set()
+        for here in waiting:
+            for row in self.sums.of_cell(here).tolist():
+                if row in rows:
+                    continue
+                rows.add(row)
+                for other in self.sums.cells_of(row).tolist():
+                    if other not in seen:
+                        seen.add(other)
+                        waiting.append(other)
+                        if self.is_free[other]:
+                            found.append(other)
+            if len(found) >= PART:
+                break
+        return np.array(sorted(found[:PART]), dtype=np.int64)
+
+    def _rebuilt(self, cells: Ints) -> None:
+        """The best pattern of some cells, all others as they are; kept if it is cheaper and meets every demand."""
+        assert self.best is not None
+        cost, hidden, witnesses = self.best
+        part = PatternPart(self.problem, cells, hidden, self.run)
+        step = 1.0 if self.is_counted else CHEAPER * max(1.0, cost)
+        known = 0
+        for _ in range(TRIALS):
+            part.require(_rows(self.cuts[known:], self.problem.n_cells))
+            known = len(self.cuts)
+            trial = part.solve(step)
+            if trial is None:
+                return
+            met = self._still_met(hidden & ~trial, trial, witnesses)
+            if met is not None:
+                self.take(trial, met)
+                return
+            if len(self.cuts) == known:
+                return
+
+    def _still_met(
+        self, shown: Bools, hidden: Bools, witnesses: dict[int, Witness]
+    ) -> dict[int, Witness] | None:
+        """Witnesses after some cells are shown; None where a demand has none, whose inequalities are then added."""
+        uses = {id(one): bool(shown[one.cells].any()) for one in witnesses.values()}
+        affected = [n for n, one in witnesses.items() if uses[id(one)]]
+        affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
+        pool = _Pool(self.outsider)
+        openness = hidden.astype(np.float64)
+        found, reached = dict(witnesses), []
+        for n in affected:
+            self.run.check()
+            witness = self._for_all(n, pool, openness) or pool.serving(self.demands[n])
+            if witness is None:
+                reach = self.outsider.reach(self.demands[n], openness)
+                witness = reach.witness
+            if witness is None:
+                reached.append((n, reach.duals))
+                if len(reached) >= MOST_CUTS:
+                    break
+                continue
+            pool.keep(self.demands[n], witness)
+            found[n] = witness
+        self._add(reached, openness)
+        return None if reached else found
 
     def improve(self) -> None:
         """One integer program: a better bound, and a pattern or the inequalities that it lacks."""

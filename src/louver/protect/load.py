@@ -48,8 +48,10 @@ LETTERS = {
     "s": None,
     "safe": None,
     "u": "hide",
-    "m": "hide",
+    "m": "secondary",
+    "x": "secondary",
     "hide": "hide",
+    "secondary": "secondary",
     "z": "publish",
     "publish": "publish",
 }
@@ -76,6 +78,8 @@ class Cell:
         Number of contributors; None where it is not stated.
     largest : tuple of Fraction-like floats
         Largest contributions in units, largest first.
+    requested : float
+        Largest contribution, in units, of those who asked to be protected.
     place : str
         Where it is, for messages.
     is_published_before : bool
@@ -90,6 +94,7 @@ class Cell:
     is_shown: bool = True
     frequency: int | None = None
     largest: tuple[float, ...] = ()
+    requested: float = 0.0
     place: str = ""
     cost: float | None = None
     set_by_file: str | None = None
@@ -645,7 +650,7 @@ def _from_records(
     own_names = tuple(dict.fromkeys(name for table in options.tables for name in table.by))
     names = tuple(dict.fromkeys((*own_names, *(name for one in before for name in one.table["by"]))))
     variables = tuple(dict.fromkeys(table.value for table in options.tables if table.value is not None))
-    extra = [name for name in (options.holding, options.sampling_weight) if name is not None]
+    extra = [name for name in (options.holding, options.request, options.sampling_weight) if name is not None]
     with open_source(data, **opening, run=run) as source:
         rows = read_text(source, [*names, *variables, *extra])
         columns = dict(zip([*names, *variables, *extra], zip(*rows, strict=True), strict=True))
@@ -654,6 +659,7 @@ def _from_records(
         attributes = attributes_of(options, seen, folder)
         weights = _weights(source, options.sampling_weight, columns, len(rows))
         holdings = _holdings(source, options.holding, columns, len(rows))
+        asked = _asked(source, options.request, columns, holdings)
         for name in own_names:
             _check_leaves(source, attributes[name], labels[name])
         for one in before:
@@ -683,7 +689,11 @@ def _from_records(
         if table.is_counts and weights is not None:
             value = np.rint(weights).astype(np.int64)
         by = [labels[name] for name in table.by]
-        return _record_table(table, axes, by, value, own, weights, holdings, decimals, index, cells, parts)
+        found = _record_table(table, axes, by, value, own, weights, holdings, decimals, index, cells, parts)
+        for line in found.lines:
+            mine = [abs(part) for holding, (_, part, _) in parts[line.cell].items() if holding in asked]
+            cells[line.cell].requested = max(mine, default=0.0)
+        return found
 
     known = [
         (
@@ -851,6 +861,23 @@ def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[s
         ],
         dtype=np.int64,
     )
+
+
+ASKED = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False, "": False}
+
+
+def _asked(
+    source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], holdings: Ints
+) -> frozenset[int]:
+    """Contributors of whom a record asks to be protected."""
+    found = set()
+    for position, text in enumerate(() if name is None else columns[name], start=1):
+        answer = ASKED.get((text or "").strip().lower())
+        if answer is None:
+            raise _bad_row(source, str(name), position, " is neither yes nor no on row {at}")
+        if answer:
+            found.add(int(holdings[position - 1]))
+    return frozenset(found)
 
 
 def _check_leaves(source: Source, attribute: ColumnCodes, labels: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from louver.optim.status import Status
 from louver.protect.certify import exact_witness
 from louver.protect.outsider import Outsider, Witness
 from louver.protect.problem import LARGEST, Attacker, Demand, PatternProblem
+from louver.protect.state import SearchState
 from louver.run import Run
 
 __all__ = ["LocalSearch", "Sums", "lone_cells"]
@@ -85,9 +86,14 @@ class LocalSearch:
     """Patterns of a large problem."""
 
     def __init__(
-        self, problem: PatternProblem, run: Run, deadline: float, hidden: Bools | None = None
+        self,
+        problem: PatternProblem,
+        run: Run,
+        deadline: float,
+        hidden: Bools | None = None,
+        state: SearchState | None = None,
     ) -> None:
-        self.problem, self.run, self.deadline = problem, run, deadline
+        self.problem, self.run, self.deadline, self.state = problem, run, deadline, state
         self.sums = Sums(problem)
         self.hidden = (problem.must_hide if hidden is None else hidden).copy()
         self.demands = list(problem.demands)
@@ -116,7 +122,29 @@ class LocalSearch:
             self.run.check()
             if place % 256 == 0:
                 self.run.report("protecting cells one by one", place, len(order))
-            self._meet(n)
+                if self.state is not None:
+                    self.state.write_sometimes(self.problem, self.hidden, self._changes)
+            if n not in self.chosen:
+                self._meet(n)
+
+    def keep(self) -> None:
+        """Write the pattern and its changes to the state, if there is one."""
+        if self.state is not None:
+            self.state.write(self.problem, self.hidden, self._changes())
+
+    def _changes(self) -> dict[int, tuple[Ints, Ints]]:
+        """The changes of the demands of the problem."""
+        n_own = len(self.problem.demands)
+        return {n: (one.cells, one.change) for n, one in self.chosen.items() if n < n_own}
+
+    def restore(self, n: int, cells: Ints, change: Ints) -> None:
+        """Give a demand a change that is known to meet it."""
+        found = self._new(cells, change)
+        self._choose(n, found)
+        self.hidden[cells] = True
+        for other in self._others(n, found):
+            if other not in self.chosen:
+                self._meet(other)
 
     def _meet(self, n: int) -> None:
         """Give a demand a change, and hide its cells; then add the attackers who do not consider the change possible."""

@@ -60,7 +60,7 @@ class TableOptions(Options):
     frequency: Text | None = None
     largest: Names = ()
     status: Text | None = None
-    status_codes: dict[str, Literal["hide", "publish", ""]] = Field(default_factory=dict)
+    status_codes: dict[str, Literal["hide", "secondary", "publish", ""]] = Field(default_factory=dict)
     columns: Names = ()
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     cost: Text | None = None
@@ -137,13 +137,19 @@ class TableOptions(Options):
         return self
 
 
-NEEDED = {"frequency": ("minimum",), "p-percent": ("p",), "p-q": ("p", "q"), "dominance": ("n", "k")}
+NEEDED = {
+    "frequency": ("minimum",),
+    "p-percent": ("p",),
+    "p-q": ("p", "q"),
+    "dominance": ("n", "k"),
+    "request": ("k",),
+}
 
 
 class RuleOptions(Options):
     """One of `[[protect.rules]]`: when a cell is primary, and how wide its safety range is."""
 
-    rule: Literal["frequency", "p-percent", "p-q", "dominance"]
+    rule: Literal["frequency", "p-percent", "p-q", "dominance", "request"]
     minimum: Annotated[int, Field(ge=2, le=1000)] | None = None
     p: Percent | None = None
     q: Percent | None = None
@@ -174,7 +180,7 @@ class StatusOptions(Options):
 
     table: Text
     cell: dict[str, str]
-    set: Literal["hide", "publish", "cost"]
+    set: Literal["hide", "secondary", "publish", "cost"]
     cost: Annotated[FiniteFloat, Field(ge=0)] | None = None
     range: Percent | None = None
     reason: Text
@@ -246,11 +252,22 @@ class ProtectOptions(VerbOptions):
         metavar="COLUMN",
         group="contributors",
     )
+    request: str | None = option(
+        None,
+        "Column of the records that says who asked to be protected (1 or yes, 0 or no); the rule request looks at them.",
+        metavar="COLUMN",
+        group="contributors",
+    )
     sampling_weight: str | None = option(
         None,
         "Column of the records with sampling weights of 1 or more.",
         metavar="COLUMN",
         group="contributors",
+    )
+    given_pattern: bool = option(
+        False,
+        "Hide only the cells whose status says so, and ask whether that protects those that the rules name.",
+        group="search",
     )
     known_percent: FiniteFloat | None = option(
         None,
@@ -280,6 +297,12 @@ class ProtectOptions(VerbOptions):
         group="search",
         gt=0,
     )
+    state: str | None = option(
+        None,
+        "File that keeps the best pattern while it is searched for; where it exists, the search goes on from it. It stays inside.",
+        metavar="FILE",
+        group="search",
+    )
     registry: str | None = option(
         None,
         "Folder that keeps what was published about the same people; the tables are protected together with it, and entered with --out.",
@@ -308,10 +331,15 @@ class ProtectOptions(VerbOptions):
                     option="tables",
                 )
         self._check_method()
+        if self.given_pattern and not any(one.status for one in self.tables) and not self.status:
+            raise InputError(
+                "option --given-pattern needs cells whose status says that they are hidden; name the column as status.",
+                option="--given-pattern",
+            )
         if (
             self.method == "hide"
             and not self.rules
-            and not any(one.set == "hide" for one in self.status)
+            and not any(one.set in ("hide", "secondary") for one in self.status)
             and not any(table.status for table in self.tables)
         ):
             raise InputError(
@@ -342,7 +370,12 @@ class ProtectOptions(VerbOptions):
             raise InputError(
                 "option --minimise cost needs a table with a column of costs.", option="--minimise"
             )
-        for name in ("holding", "sampling_weight"):
+        if (self.request is not None) != any(rule.rule == "request" for rule in self.rules):
+            raise InputError(
+                "option --request names the column of those who asked, and a rule request says what follows; give both or none.",
+                option="--request",
+            )
+        for name in ("holding", "request", "sampling_weight"):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise InputError(f"option {flag} is about records, and every table has a file.", option=flag)
@@ -355,10 +388,18 @@ class ProtectOptions(VerbOptions):
 
     def _check_method(self) -> None:
         """Refuse options of another method."""
+        if self.method != "hide" and self.given_pattern:
+            raise InputError(
+                "option --given-pattern is for --method hide; leave it out.", option="--given-pattern"
+            )
         if self.method != "hide" and any(one.set != "hide" for one in self.status):
             raise InputError(
                 f'--method {self.method} changes every number, so no cell can be set to "publish" or "cost".',
                 option="status",
+            )
+        if self.state is not None and (self.method != "hide" or self.given_pattern):
+            raise InputError(
+                "option --state is for a search for hidden cells; leave it out.", option="--state"
             )
         if self.method != "round" and self.base is not None:
             raise InputError("option --base is for --method round; leave it out.", option="--base")
@@ -396,6 +437,7 @@ class ProtectOptions(VerbOptions):
             )
         for flag, given in (
             ("--holding", self.holding),
+            ("--request", self.request),
             ("--sampling-weight", self.sampling_weight),
             ("--known-percent", self.known_percent),
             ("status", self.status or None),

@@ -364,7 +364,7 @@ def result_of(
             )
             whole += abs(cell.value) * is_leaf
             why = primary.get(line.cell)
-            if not hidden[line.cell] and (why is None or solved.rounding is None):
+            if not hidden[line.cell] and why is None:
                 continue
             gone += abs(cell.value) * is_leaf * bool(hidden[line.cell])
             own = own[0] + (why is not None), own[1] + (why is None)
@@ -392,7 +392,7 @@ def result_of(
     summary = ProtectSummary(
         cells=int(is_shown.sum()),
         primary=n_primary,
-        secondary=int(hidden.sum()) - n_primary if solved.rounding is None else 0,
+        secondary=int(hidden.sum() - hidden[[*primary]].sum()) if solved.rounding is None else 0,
         cost=hiding.cost,
         bound=hiding.bound,
         gap=hiding.gap,

@@ -6,6 +6,7 @@
 | `p-percent` | the rest x - x1 - x2 is less than p % of the largest x1 | p % of x1 - (x - x1 - x2) |
 | `p-q` | q % of the rest is less than p % of the largest | (p / q) x1 - (x - x1 - x2) |
 | `dominance` | the n largest are more than k % of it | (100 / k) times their sum - x |
+| `request` | a contributor who asked for it has more than k % | (100 / k) times that part - x |
 
 A rule's `range`, in percent of the number, replaces its formula. The lower range is as wide, but never reaches below 0. A
 count has no lower range: readers may learn that there is someone, which a hidden cell reveals anyway, but not that there are
@@ -54,11 +55,15 @@ class Set:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Primary cells by number, decisions by number, and primary cells that are published by decision."""
+    """Primary cells by number, decisions by number, and primary cells that are published by decision.
+
+    `given` are the cells that a given pattern hides; None where a pattern is to be found.
+    """
 
     primary: dict[int, Primary]
     decided: dict[int, Set]
     waived: dict[int, Primary]
+    given: frozenset[int] | None = None
 
 
 def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
@@ -84,7 +89,7 @@ def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
     decided = _decisions(options, loaded)
     waived = {}
     for number, one in decided.items():
-        if one.status == "hide":
+        if one.status == "hide" or (one.status == "secondary" and not options.given_pattern):
             cell = loaded.cells[number]
             reach = _share(cell, one.range or DEFAULT_RANGE)
             found[number] = _wider(
@@ -92,7 +97,10 @@ def judge_cells(options: ProtectOptions, loaded: Loaded) -> Judged:
             )
         elif one.status == "publish" and number in found:
             waived[number] = found.pop(number)
-    return Judged(primary=found, decided=decided, waived=waived)
+    given = frozenset(n for n, one in decided.items() if one.status in ("hide", "secondary"))
+    return Judged(
+        primary=found, decided=decided, waived=waived, given=given if options.given_pattern else None
+    )
 
 
 def _wider(known: Primary | None, other: Primary) -> Primary:
@@ -105,7 +113,7 @@ def _wider(known: Primary | None, other: Primary) -> Primary:
 def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: RuleOptions) -> None:
     """Refuse a rule that needs information that the file lacks."""
     options = table.options
-    needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0}[rule.rule]
+    needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0, "request": 0}[rule.rule]
     if rule.rule == "frequency" and any(cells[line.cell].frequency is None for line in table.lines):
         raise InputError(
             f'rule {number} needs the number of contributors of table "{options.name}"; name the column as frequency.',
@@ -150,6 +158,9 @@ def _concentrated(cell: Cell, rule: RuleOptions) -> int | None:
     if rule.rule == "dominance":
         assert rule.n is not None and rule.k is not None
         missing = sum(cell.largest[: rule.n]) * 100 / rule.k - size
+    elif rule.rule == "request":
+        assert rule.k is not None
+        missing = cell.requested * 100 / rule.k - size
     else:
         assert rule.p is not None
         missing = first * rule.p / (rule.q or 100.0) - rest
@@ -161,6 +172,8 @@ def _reason(rule: RuleOptions) -> str:
         n = rule.n or 1
         who = "the largest contributor has" if n == 1 else f"the {n} largest contributors have"
         return f"{who} more than {rule.k:g} %"
+    if rule.rule == "request":
+        return f"a contributor who asked to be protected has more than {rule.k:g} %"
     if rule.rule == "p-q":
         return f"a contributor can be estimated to within {rule.p:g} % by whoever knew {rule.q:g} %"
     return f"a contributor can be estimated to within {rule.p:g} %"
@@ -189,7 +202,7 @@ def _decisions(options: ProtectOptions, loaded: Loaded) -> dict[int, Set]:
     tables = {table.options.name: table for table in loaded.tables}
     for number, status in enumerate(options.status, start=1):
         line = _named(tables[status.table], status, number)
-        if loaded.cells[line.cell].is_published_before and status.set == "hide":
+        if loaded.cells[line.cell].is_published_before and status.set in ("hide", "secondary"):
             raise InputError(
                 f"status {number} hides a cell that an earlier release shows; leave it out.", option="status"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
@@ -21,6 +22,7 @@ from louver.protect.outsider import Witness
 from louver.protect.problem import LARGEST, Demand, PatternProblem
 from louver.protect.round import Rounding, round_cells
 from louver.protect.rules import Judged, judge_cells
+from louver.protect.state import SearchState
 from louver.run import Run
 
 __all__ = ["Solved", "bases_of", "solve"]
@@ -60,7 +62,11 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
     if options.method == "round":
         return _rounded(options, loaded, judged, run)
     problem = build_problem(options, loaded, judged)
-    hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
+    is_given = judged.given is not None
+    state = None if options.state is None else SearchState(Path(options.state))
+    hiding = hide(problem, run, steps=0 if is_given else options.steps, seconds=options.seconds, state=state)
+    if is_given:  # a better pattern was not looked for
+        hiding = replace(hiding, cost=problem.spent(hiding.hidden), bound=0.0, is_optimal=False)
     problem = replace(problem, demands=hiding.demands)
     certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
     repaired = _repaired(problem, hiding, certificate, run)

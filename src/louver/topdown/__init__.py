@@ -301,14 +301,14 @@ def estimate(
     Parameters
     ----------
     spec : path, mapping or Spec
-        The spec that was measured; an extension has only one estimator and no intervals.
+        The spec that was measured; an extension has only one estimator.
     measurements : path
         The folder, or a release directory. Levels finished by an interrupted call are not computed again.
     out : path, optional
         Release directory to make.
     """
     folder = Path(measurements)
-    how = {"estimator": estimator, "shrink": shrink, "intervals": intervals}
+    how: dict[str, Any] = {"estimator": estimator, "shrink": shrink, "intervals": intervals}
     extension = _extension(spec, None, run, **how)
     with open_engine(engine, folder_beside(folder), run) as workers:
         plan = _plan(spec, None, run, (folder,), **how) if extension is None else extension.plan
@@ -333,6 +333,7 @@ def extend(
     ledger: str | Path | None = None,
     engine: str = "local:1",
     resume: bool = False,
+    intervals: int | None = None,
     csv: bool = False,
     seed: int | None = None,
     evaluate: bool = False,
@@ -364,7 +365,7 @@ def extend(
 
     with open_engine(engine, folder_beside(out), run) as workers:
         folder = Path() if seed is not None else _paid_folder(out, evaluate=evaluate)
-        extension = read_extension(spec, data, seeded=seed is not None, run=run)
+        extension = read_extension(spec, data, seeded=seed is not None, run=run).with_intervals(intervals)
         check_extendable(extension, run)
         estimated = partial(estimate_extension, extension)
         if seed is not None:
@@ -404,7 +405,7 @@ def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | 
 def areas(
     release: str | Path,
     *,
-    areas: str | Path | Mapping[str, Sequence[str]],
+    areas: str | Path | Mapping[str, Sequence[str]] | None = None,
     csv: str | Path | None = None,
     run: Run | None = None,
 ) -> AreaTable:
@@ -415,7 +416,8 @@ def areas(
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     areas : path or mapping
-        A table with the columns area and leaf; or the leaves of each area by its name.
+        A table with the columns area and leaf; or the leaves of each area by its name. By default the areas that the release's
+        spine was arranged for, and the geographic regions that are not in it.
     csv : path, optional
         File to make.
 
@@ -505,7 +507,9 @@ def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
     return Path(out)
 
 
-def _extension(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -> Extension | None:
+def _extension(
+    spec: SpecLike, data: Data | None, run: Run | None, *, intervals: int | None = None, **how: Any
+) -> Extension | None:
     """The extension, if the spec describes one."""
     if "extends" not in as_spec(spec).options("topdown"):
         return None
@@ -515,7 +519,7 @@ def _extension(spec: SpecLike, data: Data | None, run: Run | None, **how: Any) -
             raise InputError(message, option=f"--{name}")
     from louver.topdown.extension.problem import read_extension
 
-    return read_extension(spec, data, run=run)
+    return read_extension(spec, data, run=run).with_intervals(intervals)
 
 
 def _plan(

@@ -109,6 +109,14 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "codes of nothing": ({"codes": {"x": {}}}, 'the codes of "x" are described'),
     "of nothing": ({"codes": {"size": {"of": "x"}}}, 'are of "x", which has no section'),
     "of other codes": ({"codes": {"size": {"of": "trade"}, "trade": {}}}, 'a code of "size" is no code of "trade"'),
+    "request of files": ({"rules": [{"rule": "request", "k": 50.0}], "request": "asked"}, "option --request is about records"),
+    "request without a rule": ({"request": "asked"}, "give both or none"),
+    "request without a column": ({"rules": [{"rule": "request", "k": 50.0}]}, "give both or none"),
+    "request without a share": ({"rules": [{"rule": "request"}]}, "needs k"),
+    "state of rounded cells": ({"state": "s", "method": "round"}, "option --state is for a search"),
+    "state in no folder": ({"state": "none/s"}, "the folder of none/s does not exist"),
+    "a pattern without status": ({"given_pattern": True}, "needs cells whose status says that they are hidden"),
+    "a pattern of rounded cells": ({"given_pattern": True, "method": "round"}, "option --given-pattern is for --method hide"),
     "unknown key": ({"rules": [{**FEW, "minimal": 3}]}, "is not a known key"),
 }  # fmt: skip
 

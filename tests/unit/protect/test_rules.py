@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
+from louver.errors import InputError
 from louver.protect.load import Cell, _expanded
 from louver.protect.options import RuleOptions
 from louver.protect.rules import _hit
@@ -104,3 +105,33 @@ def test_decisions_by_hand_and_in_a_file(tmp_path: Path) -> None:
     assert ("firms", "food, small", "publish: consent (although fewer than 3 contributors)") in found.decided
     assert found.verdict.level == "care" and "Published by decision" in str(found.verdict)
     assert ("wood", "small") not in kinds and found.is_protected
+
+
+def test_who_asked_is_protected_beyond_a_share() -> None:
+    """A firm of 60 in 100 asked; one of 80 in 100 did not; a holding has asked if one of its records has."""
+    records = pa.table(
+        {
+            "trade": ["a", "a", "b", "b", "c", "c", "c", "d", "d"],
+            "owner": ["1", "2", "3", "4", "5", "5", "6", "7", "8"],
+            "asked": ["yes", "no", None, "1", "0", "1", "0", "1", "no"],
+            "turnover": [60, 40, 80, 20, 30, 25, 45, 50, 50],
+        }
+    )
+    found = lv.protect(
+        records,
+        tables=[{"name": "t", "by": ["trade"], "value": "turnover"}],
+        rules=[{"rule": "request", "k": 50.0}],
+        request="asked",
+        holding="owner",
+        attackers="outsider",
+    )
+    assert {cell.cell["trade"] for cell in found.cells if cell.kind == "primary"} == {"a", "c"}
+    assert "a contributor who asked to be protected has more than 50 %" in found.cells[0].reasons
+    with pytest.raises(InputError, match="is neither yes nor no") as error:
+        lv.protect(
+            records.set_column(2, "asked", pa.array(["?"] + ["no"] * 8)),
+            tables=[{"name": "t", "by": ["trade"], "value": "turnover"}],
+            rules=[{"rule": "request", "k": 50.0}],
+            request="asked",
+        )
+    assert error.value.column == "asked" and error.value.row == 1

@@ -297,3 +297,37 @@ def test_what_cannot_be_rounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("louver.protect.round._Model.whole", lambda self, *rest: (None, True))
     with pytest.raises(InfeasibleError, match="choose another base"):
         protect(tmp_path, method="round")
+
+
+def test_a_given_pattern_is_judged_as_it_is(tmp_path: Path) -> None:
+    """Of the four cells of a rectangle one is primary; without one of the other three nothing is protected."""
+    letters = {0: "u", 1: "m", 6: "m", 7: "x"}
+    for left_out in (None, 7):
+        lines = [
+            line.replace(",,1", f",{letters[n] if n in letters and n != left_out else ''},1")
+            for n, line in enumerate(LINES)
+        ]
+        write(tmp_path, lines)
+        given = {"table": {"status": "status"}, "given_pattern": True, "attackers": "outsider"}
+        found = protect(tmp_path, **given)
+        assert found.is_protected == (left_out is None) and found.summary.secondary == 3 - (
+            left_out is not None
+        )
+        assert found.verdict.level == ("ok" if left_out is None else "stop")
+        assert hidden(found) == {tuple(LINES[n].split(",")[:2]) for n in letters if n != left_out}
+        assert not found.summary.optimal and found.summary.bound == 0
+    found = protect(tmp_path, table={"status": "status"}, attackers="outsider")
+    assert (
+        found.is_protected and found.summary.primary == 3
+    )  # elsewhere a letter is a decision with a range of its own
+
+
+def test_a_primary_cell_that_a_given_pattern_shows_is_named(tmp_path: Path) -> None:
+    write(tmp_path, [line.replace(",,1", ",m,1") if n == 4 else line for n, line in enumerate(LINES)])
+    found = protect(tmp_path, table={"status": "status"}, given_pattern=True)
+    named = [cell for cell in found.cells if not cell.is_protected]
+    assert [cell.kind for cell in named] == ["primary"] and named[0].cell == {
+        "trade": "food",
+        "size": "small",
+    }
+    assert found.summary.secondary == 1 and not found.is_protected

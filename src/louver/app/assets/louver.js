@@ -102,6 +102,18 @@ window.louver = {
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-close]")) setTimeout(() => louver.from?.focus?.(), 60);
   });
+  // A button may be moved by an answer while it is pressed; the browser then sees a press and a release in two places, and no click.
+  let pressed = null;
+  document.addEventListener("pointerdown", (event) => {
+    const button = event.button === 0 ? event.target.closest("button, a[href], summary") : null;
+    pressed = button && { button, x: event.clientX, y: event.clientY };
+  }, true);
+  document.addEventListener("pointerup", (event) => {
+    const held = pressed;
+    pressed = null;
+    if (!held?.button.isConnected || held.button.contains(event.target)) return;
+    if (Math.hypot(event.clientX - held.x, event.clientY - held.y) < 4) held.button.click();
+  }, true);
   document.addEventListener("dragover", (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
   document.addEventListener("drop", (event) => {
     if (!event.dataTransfer?.files.length) return;

@@ -261,7 +261,6 @@ class _ReleasesPage:
                 if level["forecast_l1"] is not None
             ],
         )
-        published = tag("div")
         with tag("div", "pad stack"):
             accepting_fields(self._state.accepting)
         with tag("div", "pad row wrap"):
@@ -269,6 +268,7 @@ class _ReleasesPage:
             Ways(self._session, self._bar, name)
             if one["kind"] == "topdown" and one["is_private"] and "extension" not in one["promises"]:
                 button("Extend…", partial(self._extend, name), kind="mini")
+        published = tag("div")  # last: its answer comes late, and must not move the buttons
         return _ReleaseDetail(state, promises, published)
 
     def _fill_detail(self) -> None:

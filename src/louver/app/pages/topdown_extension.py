@@ -254,4 +254,4 @@ def _kept(about: JobAnswer) -> list[str]:
         lines.append(f"Edit rules in every {level}: {listed(about['rules'])}.")
     if about["has_households"]:
         lines.append(f"Ages fit together in every {level} that is one household, as far as possible.")
-    return [*lines, "There is no forecast for an extension, and its release has no intervals."]
+    return [*lines, "There is no forecast for an extension; its tables have intervals."]

@@ -27,7 +27,9 @@ def loss_of(privacy: Mapping[str, Any]) -> str:
 
 def groups_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
     """The verdict on a release of group sizes, from what its manifest says about its noise."""
-    return _verdict(privacy, "", given_known(privacy), is_private, is_for_release)
+    first = privacy.get("first_release")
+    also = "" if first is None else f" beside {loss_of(first)} for the release of people that it agrees with"
+    return _verdict(privacy, also, given_known(privacy), is_private, is_for_release)
 
 
 def given_known(privacy: Mapping[str, Any]) -> str:

@@ -48,7 +48,21 @@ from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import batches_of
 from louver.topdown.problem import NoisyCounts, Problem, Query, SparseLevel
 
-__all__ = ["KnownError", "Sample", "Squares", "own_answers", "roughness", "simulate_errors"]
+__all__ = [
+    "ENOUGH_VALUES",
+    "POOLED",
+    "KnownError",
+    "Sample",
+    "Squares",
+    "bias_by_size",
+    "fit_classes",
+    "hash_of",
+    "own_answers",
+    "residuals",
+    "roughened",
+    "roughness",
+    "simulate_errors",
+]
 
 MOST_LEAVES = 3_000
 """Approximate number of leaves in one simulation."""
@@ -109,7 +123,8 @@ class KnownError:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or None
+        Whose bounds cut intervals; None where they are not cut.
     queries : tuple of Query
         Those of the design, and the total where none of them is.
     model : ErrorModel
@@ -120,7 +135,7 @@ class KnownError:
         In people, by size class of the published number.
     """
 
-    problem: Problem
+    problem: Problem | None
     queries: tuple[Query, ...]
     model: ErrorModel
     own: tuple[Floats, ...]
@@ -188,7 +203,7 @@ def simulate_errors(
     truth = AssumedTruth.of(plan, leaves)
     queries = plan.design.published_queries
     own, final = least_squares_units(plan, truth.problem, queries)
-    digest, most = _digest(leaves), min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells))
+    digest, most = hash_of(leaves), min(MOST_LEAVES, max(1, MOST_VALUES // plan.design.n_cells))
     samples: dict[tuple[int, int], list[Sample]] = {}
     n_seen = 0
     for i in range(n_runs):
@@ -219,15 +234,15 @@ def simulate_errors(
     return KnownError(
         problem=truth.problem,
         queries=queries,
-        model=_roughened(replace(model, unions=unions), samples),
+        model=roughened(replace(model, unions=unions), samples),
         own=own,
         final=final,
         simulations=n_runs,
-        bias=_bias(plan, queries, samples),
+        bias=bias_by_size(plan, queries, samples),
     )
 
 
-def _roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) -> ErrorModel:
+def roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) -> ErrorModel:
     """The model with errors as much larger as the measurements say that the truth is rougher than the release."""
     classes = {}
     for key, parts in samples.items():
@@ -251,7 +266,7 @@ def _together(parts: Sequence[Squares], repeats: int = 1) -> Squares:
     return Squares(mean, repeats * sum((part.n / n) ** 2 * part.variance for part in parts), n)
 
 
-def _digest(leaves: SparseLevel) -> str:
+def hash_of(leaves: SparseLevel) -> str:
     """Hash of the released counts, which ties simulations to them."""
     hasher = hashlib.sha256()
     for part in (leaves.start, leaves.cell, leaves.count):
@@ -331,12 +346,12 @@ def _samples(
             number,
             query.answer(true)[regions - first] - number,
             (least == most).reshape(number.shape),
-            _residuals(seen[place], query.answer(published)[regions - first]),
-            _residuals(simulated[place], number),
+            residuals(seen[place], query.answer(published)[regions - first]),
+            residuals(simulated[place], number),
         )
 
 
-def _residuals(answers: Floats, numbers: Ints) -> Squares:
+def residuals(answers: Floats, numbers: Ints) -> Squares:
     """Residuals: noisy answers minus numbers, where the number is positive and something was measured."""
     held = numbers[: len(answers)]
     return Squares.of((answers - held)[(held > 0) & ~np.isnan(answers)])
@@ -431,10 +446,12 @@ def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final
     return ratio
 
 
-def _known_bounds(problem: Problem, level: int, query: Query, region: Ints, row: Ints) -> tuple[Ints, Ints]:
+def _known_bounds(
+    problem: Problem | None, level: int, query: Query, region: Ints, row: Ints
+) -> tuple[Ints, Ints]:
     """What public knowledge says of some rows: none below zero, and sets of types within their bounds."""
     least, most = np.zeros(len(region), np.int64), np.full(len(region), np.iinfo(np.int64).max)
-    if not problem.implied.constrained[level] or not len(region):
+    if problem is None or not problem.implied.constrained[level] or not len(region):
         return least, most
     masks = _masks(problem, query)
     for first in range(0, problem.spine.sizes[level], BOUNDED_AT_ONCE):
@@ -462,7 +479,7 @@ def _masks(problem: Problem, query: Query) -> Ints:
     return masks
 
 
-def _bias(
+def bias_by_size(
     plan: QueryPlan, queries: Sequence[Query], samples: dict[tuple[int, int], list[Sample]]
 ) -> tuple[tuple[str, str, int, int, float], ...]:
     """Mean of truth minus published number by size class of the true number: what non-negativity and shrinking do."""
@@ -552,7 +569,7 @@ def own_answers(
 def _answer(
     queries: Sequence[Query], weights: Sequence[Floats], query: Query, answers: Sequence[Ints]
 ) -> Floats:
-    """Mean of what every query whose rows lie within those of `query` says, by precision."""
+    """Mean of what every query whose rows lie within those of `query` says, by precision; NaN where there is none."""
     total = np.zeros((len(answers[0]), query.n_rows))
     precision = np.zeros((1, query.n_rows))
     for own, answer, relative in zip(queries, answers, weights, strict=True):
@@ -564,7 +581,9 @@ def _answer(
         weight = relative / np.bincount(held, minlength=query.n_rows)
         total += weight * np.add.reduceat(answer[:, order], starts, axis=1)
         precision = precision + weight
-    return np.asarray(total / precision)
+    mean: Floats = np.full(total.shape, np.nan)
+    np.divide(total, precision, out=mean, where=precision > 0)
+    return mean
 
 
 def _rows_within(inner: Query, outer: Query) -> Ints | None:

@@ -24,9 +24,10 @@ import numpy as np
 from louver._arrays import Floats, Ints
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.optim.entropy import GroupSums, Inequality, NoisySums, fit
-from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
+from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace, swap_people_inplace
 from louver.run import Run
 from louver.topdown.estimation.batches import Span
+from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.levels import Estimate, LevelReport
 from louver.topdown.extension.constraints import Constraints
 from louver.topdown.extension.problem import Extension
@@ -43,15 +44,22 @@ ROOT_TRUST = 16.0
 """The root has no parent to resemble: what is known of its answers is taken to have so many times less variance, or even counts would pull
 the many small cells up."""
 
+LEAST_EXPECTED = 1e-9  # people expected in a cell of a place, for the odds of being there
 CLOSED = 1e-6  # of what would be expected, where a bound allows no one
 
 
 def estimate_classes(
-    extension: Extension, noisy: NoisyCounts, *, engine: Engine = ONE_CORE, run: Run | None = None
+    extension: Extension,
+    noisy: NoisyCounts,
+    *,
+    engine: Engine = ONE_CORE,
+    draws: Draws | None = None,
+    run: Run | None = None,
 ) -> Estimate:
     """Histograms of all leaves in the larger schema, whose projection is the first release exactly.
 
-    Cells of a leaf are in the order of the first release's cells, then their own.
+    Cells of a leaf are in the order of the first release's cells, then their own. With `draws`, answers of the root are
+    drawn from what they say, and below it people are placed at random in proportion to what is expected: as uneven as people are.
     """
     first, closed = extension.first_levels(), extension.closed()
     constraints = Constraints.of(extension)
@@ -61,7 +69,8 @@ def estimate_classes(
     for level, name in enumerate(extension.design.spine.names):
         began = time.perf_counter()
         limits = constraints.at(extension, level)
-        source = engine.share(_ExtendedLevel(known, level, first[level], closed[level], limits, current))
+        own = None if draws is None else draws.at(level)
+        source = engine.share(_ExtendedLevel(known, level, first[level], closed[level], limits, current, own))
         current, residual = _estimate_level(extension, source, level, engine, run)
         reports.append(
             LevelReport(
@@ -88,7 +97,8 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ExtendedLevel:
-    """Data to process the batches of a level: the first release of its regions, the bounds that allow nobody, limits, its parents."""
+    """Data to process the batches of a level: the first release of its regions, the bounds that allow nobody, limits, its parents;
+    and what steers a draw."""
 
     known: Shared[_Known]
     level: int
@@ -96,6 +106,7 @@ class _ExtendedLevel:
     closed: Ints
     limits: tuple[Ints, Ints]
     parents: SparseLevel | None
+    draws: Draws | None
 
 
 def _estimate_level(
@@ -120,14 +131,15 @@ def _estimate_batch(source: Shared[_ExtendedLevel], span: Span, run: Run) -> tup
     start, stop = region_range(spine, level, span)
     answers, first = known.noisy.read(level, start, stop), own.first.part(start, stop)
     if own.parents is None:
-        return _draw_root(extension, first, answers, run)
+        return _draw_root(extension, first, answers, own.draws, run)
     n_children = np.diff(spine.starts[level - 1][span[0] : span[1] + 1])
     family = np.repeat(np.arange(len(n_children)), n_children)
     tables = _Classes.of(extension, own.parents.part(*span), first, family)
     here = slice(start, stop)
     limits = (own.limits[0][:, here], own.limits[1][:, here])
+    draws = None if own.draws is None else own.draws.at(start)
     return _share_out(
-        extension, known.constraints, level, here, tables, answers, own.closed[here], limits, run
+        extension, known.constraints, level, here, tables, answers, own.closed[here], limits, draws, run
     )
 
 
@@ -252,6 +264,7 @@ def _share_out(
     answers: Sequence[Ints],
     closed: Ints,
     limits: tuple[Ints, Ints],
+    draws: Draws | None,
     run: Run,
 ) -> tuple[SparseLevel, float]:
     """The children of a batch of parents."""
@@ -290,12 +303,32 @@ def _share_out(
         wanted.need(counts),
         chosen,
     )
+    if draws is not None:
+        run.attend(_place_at_random, tables, counts, person_start, person, draws, chosen)
     regions = _gathered(extension, tables.child[chosen], tables.cell[person], n_places)
     return regions, float(np.max(np.abs(held - tables.cell_count), initial=0.0))
 
 
+def _place_at_random(
+    tables: _Classes, counts: Floats, person_start: Ints, person: Ints, draws: Draws, chosen: Ints
+) -> None:
+    """Change places among the people of every class until they are as uneven as people placed by these expected counts."""
+    sizes = np.diff(tables.cell_start) * np.diff(tables.child_start)
+    swap_people_inplace(
+        person_start,
+        person,
+        tables.child_start,
+        tables.cell_start[:-1].copy(),
+        np.cumsum(sizes) - sizes,
+        np.log(np.maximum(counts, LEAST_EXPECTED)),
+        PROPOSALS,
+        np.uint64(draws.seed),
+        chosen,
+    )
+
+
 def _draw_root(
-    extension: Extension, own: SparseLevel, answers: Sequence[Ints], run: Run
+    extension: Extension, own: SparseLevel, answers: Sequence[Ints], draws: Draws | None, run: Run
 ) -> tuple[SparseLevel, float]:
     """The root: every class over all its possible cells, by what its answers say one by one."""
     class_of = extension.refinement.class_of
@@ -311,7 +344,8 @@ def _draw_root(
     kept = _kept(extension, 0, slice(0, 1), cells, everyone, nobody)
     trusted = []
     for sums, one in zip(wanted.noisy, extension.plan.measured[0], strict=True):
-        mean, variance = posterior_of_answers(sums.value.astype(np.int64), one.distribution)
+        steer = None if draws is None else draws.uniform(one.query.name, np.arange(one.query.n_rows))
+        mean, variance = posterior_of_answers(sums.value.astype(np.int64), one.distribution, steer)
         trusted.append(NoisySums(sums.group, mean, variance / ROOT_TRUST))
     counts = fit(prior, [GroupSums(place, people[known])], trusted, kept, run=run)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)

@@ -98,7 +98,6 @@ class ExtendOptions(TopDownOptions):
         "estimator",
         "shrink",
         "extended_by",
-        "intervals",
         mode="before",
     )
     @classmethod

@@ -14,11 +14,13 @@ import numpy as np
 from louver._arrays import Bools, Ints
 from louver.errors import InputError
 from louver.run import Run
+from louver.schema.validate import validated
 from louver.topdown.extension.first import First, Refinement, read_first
 from louver.topdown.extension.options import ExtendOptions, GapOptions
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
 from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
+from louver.topdown.options import RunOptions
 from louver.topdown.problem import Design, SparseLevel, add_levels
 from louver.topdown.result import MEASUREMENTS_FILE
 
@@ -90,6 +92,14 @@ class Extension:
         """The same for a worker on another machine, which is given neither the records nor their location."""
         plan = replace(self.plan, design=self.design.without_source())
         return replace(self, plan=plan, first=replace(self.first, path=Path(self.first.path.name)))
+
+    def with_intervals(self, simulations: int | None) -> Extension:
+        """The same with another number of simulations for intervals; None for that of the spec."""
+        if simulations is None:
+            return self
+        chosen = validated(RunOptions, {"intervals": simulations}).intervals
+        options = self.design.options.model_copy(update={"intervals": chosen})
+        return replace(self, plan=replace(self.plan, design=replace(self.design, options=options)))
 
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""

@@ -15,22 +15,24 @@ from typing import Any
 from louver._verdict import Verdict
 from louver.engine.engines import Engine
 from louver.errors import InputError
-from louver.privacy.ledger import Head, Ledger
+from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.spend import Payment
+from louver.release.first import FIRST_MANIFEST, FIRST_MICRODATA, has_paid
 from louver.release.manifest import MANIFEST, Manifest
 from louver.release.pages.promised import loss_of, topdown_verdict
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 from louver.topdown.estimation.levels import Estimate
 from louver.topdown.extension.estimation import estimate_classes
+from louver.topdown.extension.intervals import simulate_extension
 from louver.topdown.extension.problem import Extension
 from louver.topdown.extension.repair import Edits, repair
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.sealing import measure_paid
 from louver.topdown.measuring.true_counts import SealedCounts
 from louver.topdown.planning.composition import check_extension
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, MICRODATA_FILE, TopDownRelease
+from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE, TopDownRelease
 
 __all__ = [
     "FIRST_MANIFEST",
@@ -40,9 +42,6 @@ __all__ = [
     "estimate_extension",
     "measure_extension",
 ]
-
-FIRST_MANIFEST = "first/manifest.json"
-FIRST_MICRODATA = "first/microdata.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -203,11 +202,7 @@ def check_payer(extension: Extension, ledger: Ledger) -> None:
     InputError
         If the first release was not sealed by this ledger.
     """
-    manifest = extension.first.manifest
-    head = None if manifest.ledger_head is None else Head.parse(manifest.ledger_head)
-    sealed = {} if head is None else ledger.state().sealed.get(head.entry, {})
-    files = (MEASUREMENTS_FILE, INVARIANTS_FILE)
-    if any(sealed.get(Path(name).name) != manifest.files[name].sha256 for name in files):
+    if not has_paid(ledger, extension.first.manifest):
         message = (
             f"this ledger did not pay for {extension.first.path.name}; name the one that did with --ledger."
         )
@@ -245,16 +240,22 @@ def estimate_extension(
     path = folder / MEASUREMENTS_FILE
     began = time.perf_counter()
     measured = Measurements.of_design(path, plan.design.measured_fingerprint())
-    shared = estimate_classes(extension, SealedCounts(path, plan), engine=engine, run=run)
+    noisy = SealedCounts(path, plan)
+    shared = estimate_classes(extension, noisy, engine=engine, run=run)
     estimated = time.perf_counter()
     leaves, edits = repair(extension, shared.leaves, run)
+    edited = time.perf_counter()
+    known_error = simulate_extension(extension, leaves, noisy, engine=engine, run=run)
+    if known_error is not None:
+        seconds = {**seconds, "intervals": time.perf_counter() - edited}
     return ExtendedRelease(
         plan=plan,
         estimate=Estimate(leaves=leaves, levels=shared.levels),
+        known_error=known_error,
         is_private=measured.is_private,
         head=measured.head,
         debited=measured.debited,
-        seconds={**seconds, "estimate": estimated - began, "edit": time.perf_counter() - estimated},
+        seconds={**seconds, "estimate": estimated - began, "edit": edited - estimated},
         extension=extension,
         edits=edits,
     )

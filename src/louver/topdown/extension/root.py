@@ -28,7 +28,9 @@ PSEUDO_COUNT = 0.5
 LEAST_VARIANCE = 0.25
 
 
-def posterior_of_answers(answers: Ints, noise: Distribution) -> tuple[Floats, Floats]:
+def posterior_of_answers(
+    answers: Ints, noise: Distribution, uniform: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Posterior mean and variance of every row of a query.
 
     Parameters
@@ -36,6 +38,8 @@ def posterior_of_answers(answers: Ints, noise: Distribution) -> tuple[Floats, Fl
     answers : ndarray of int64, shape (rows,)
     noise : Distribution
         What was added to each of them.
+    uniform : ndarray of float64, shape (rows,), optional
+        Between 0 and 1: takes the count with so much of the posterior below it in place of the mean.
     """
     deviation = float(np.sqrt(noise.variance))
     mean, variance = answers.astype(np.float64), np.full(len(answers), float(noise.variance))
@@ -59,4 +63,6 @@ def posterior_of_answers(answers: Ints, noise: Distribution) -> tuple[Floats, Fl
     variance[small] = np.maximum(
         posterior @ counts.astype(np.float64) ** 2 - mean[small] ** 2, LEAST_VARIANCE
     )
+    if uniform is not None:
+        mean[small] = (np.cumsum(posterior, axis=1) < uniform[small][:, None]).sum(axis=1)
     return mean, variance

@@ -150,10 +150,6 @@ BAD = {
         lambda out, file: edit(out, lambda x: x["promises"][0].update(errors=None)),
         "--intervals 3",
     ),
-    "an extension": (
-        lambda out, file: edit(out, lambda x: (x["promises"][0].update(errors=None), x["promises"].append({"promise": "extension"}))),
-        "ask about the release that it extends",
-    ),
     "a promise that is none": (lambda out, file: edit(out, lambda x: x["promises"][0].pop("levels")), "damaged"),
     "no promise": (lambda out, file: edit(out, lambda x: x.update(promises=[])), "damaged"),
     "no microdata": (_without("data/microdata.parquet"), "damaged"),

@@ -54,3 +54,14 @@ def test_the_posterior_is_that_of_the_mixture():
     answers = np.append(noise_of("laplace", rng, 4_000), 25)
     mean, _ = posterior_of_answers(answers, NOISES["laplace"])
     assert 0 <= mean[-1] < 5 and abs(mean[:-1].mean()) < 0.5
+
+
+def test_draws_are_as_large_as_means_on_average():
+    """Evenly spread numbers take every answer through its posterior: their mean is the posterior's, and none is below zero."""
+    answers = np.array([-30, 0, 15, 40, 90, 4_000])
+    mean, variance = posterior_of_answers(answers, NOISES["laplace"])
+    at = (np.arange(400) + 0.5) / 400
+    drawn = np.array([posterior_of_answers(answers, NOISES["laplace"], np.full(6, u))[0] for u in at])
+    assert np.allclose(drawn.mean(axis=0), mean, atol=0.3) and drawn.min() == 0.0
+    assert (drawn[:, -1] == 4_000).all()
+    assert np.allclose(drawn[:, :5].var(axis=0), variance[:5], rtol=0.1, atol=0.5)

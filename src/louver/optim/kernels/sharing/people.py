@@ -12,7 +12,7 @@ import numpy as np
 
 from louver.optim.kernels import inner, kernel
 
-__all__ = ["draw_cells_inplace", "share_out_inplace"]
+__all__ = ["draw_cells_inplace", "share_out_inplace", "swap_people_inplace"]
 
 BROKEN = 100.0  # what it costs to break a limit by one person, in squared people
 WORTH = 1e-9  # gains below this are rounding error
@@ -174,6 +174,49 @@ def _change_places(
             value[r, here] += d
             value[r, there] -= d
         out[p], out[other] = out[other], out[p]
+
+
+@kernel
+def swap_people_inplace(
+    person_start, person, member_start, cell_start, table_start, log_weight, proposals, state, out
+):
+    """Draw places at random: pairs of a class swap theirs as the odds of the weights have it (Metropolis).
+
+    The places of a class keep their numbers of people, and so do its cells; among all ways to share people out, one is as likely as the
+    product of the weights of everyone's cell and place.
+
+    Parameters
+    ----------
+    person_start, person, member_start
+        As for `share_out_inplace`.
+    cell_start, table_start : int64 (classes,)
+        First cell of each class, and where its weights begin: cell by cell, one for each place.
+    log_weight : float64
+    proposals : int64
+        Swaps tried per person.
+    state : uint64
+        Of the generator.
+    out : int64 (people,), changed
+        For each person the position in `member`.
+    """
+    for c in range(person_start.shape[0] - 1):
+        n = person_start[c + 1] - person_start[c]
+        n_places = member_start[c + 1] - member_start[c]
+        if n < 2 or n_places < 2:
+            continue
+        for p in range(person_start[c], person_start[c + 1]):
+            for _ in range(proposals):
+                state = _next(state)
+                other = person_start[c] + _below(state, n)
+                if out[p] == out[other] or person[p] == person[other]:
+                    continue
+                mine = table_start[c] + (person[p] - cell_start[c]) * n_places - member_start[c]
+                theirs = table_start[c] + (person[other] - cell_start[c]) * n_places - member_start[c]
+                gain = log_weight[mine + out[other]] + log_weight[theirs + out[p]]
+                gain -= log_weight[mine + out[p]] + log_weight[theirs + out[other]]
+                state = _next(state)
+                if np.log((np.float64(state >> np.uint64(11)) + 0.5) / 9007199254740992.0) < gain:
+                    out[p], out[other] = out[other], out[p]
 
 
 @kernel

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace
+from louver.optim.kernels.sharing.people import draw_cells_inplace, share_out_inplace, swap_people_inplace
 
 
 def shared(seed, proposals, *, closed=0):
@@ -72,3 +74,24 @@ def test_cells_are_drawn_within_classes_and_near_the_marginals(seed):
         assert np.allclose(need, wanted - np.bincount(row[0, out], minlength=4))
         errors.append((need**2).sum())
     assert errors[1] <= errors[0] + 1e-9
+
+
+def test_swaps_visit_every_way_to_share_out_as_often_as_its_weight():
+    """Four people of three cells in three places, against the list of all ways; a second class with one place stays as it is."""
+    person, places = np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])
+    weight = np.random.default_rng(8).gamma(1.0, 1.0, (3, 3)) + 0.1
+    ways = set(permutations(places[:4].tolist()))
+    mass = {way: float(np.prod([weight[person[i], way[i]] for i in range(4)])) for way in ways}
+    seen = dict.fromkeys(ways, 0)
+    logs = np.concatenate([np.log(weight).ravel(), [0.0]])
+    for state in range(20_000):
+        out = places.copy()
+        swap_people_inplace(
+            np.array([0, 4, 5]), person, np.array([0, 3, 4]), np.array([0, 3]), np.array([0, 9]), logs,
+            20, np.uint64(state * 7919 + 1), out,
+        )  # fmt: skip
+        assert out[4] == 3
+        seen[tuple(out[:4].tolist())] += 1
+    for way in ways:
+        expected = 20_000 * mass[way] / sum(mass.values())
+        assert abs(seen[way] - expected) < 6 * expected**0.5 + 6
