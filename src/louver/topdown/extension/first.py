@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ import pyarrow.parquet as pq
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content, read_manifest
-from louver.release.verify import STATUS, verify
+from louver.release.first import read_first_manifest, topdown_promise
+from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content
 from louver.run import Run
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.problem import Design, SparseLevel
@@ -157,13 +156,8 @@ def read_first(
     path = design.spec.path.parent / design.options.extends
     if not is_plain(path / MANIFEST):
         raise InputError(f'{where}: key "extends" names no release directory.', option="extends")
-    found = (run or Run()).attend(partial(verify, path, accept_strings=None))
-    failed = [check.name for check in found.checks if not check.passed]
-    if [name for name in failed if not (seeded and name in STATUS)]:
-        message = f"{path.name} does not pass `louver verify` ({failed[0]}); only a release that does can be extended."
-        raise InputError(message, file=path.name, option="extends")
-    manifest = read_manifest(path)
-    promise = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
+    manifest = read_first_manifest(path, "extended", "extends", seeded=seeded, run=run)
+    promise = topdown_promise(manifest)
     if promise is None:
         raise InputError(f"{path.name} is no TopDown release; extend one.", file=path.name, option="extends")
     if any(one.get("promise") == "extension" for one in manifest.promises):
