@@ -88,6 +88,12 @@ def _groups(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[
     yield "measurements/groups.parquet", [MEASURED]
     if manifest.parameters.get("total") == "public":
         yield "invariants.parquet", [["invariant", "value"]]
+    if "agreement" in by_name:
+        agreement = by_name["agreement"]
+        yield str(agreement.get("first")), [[*agreement.get("regions", ()), *agreement.get("attributes", ())]]
+        yield str(agreement.get("first_manifest")), ()
+        if agreement.get("bounds") is not None:
+            yield str(agreement["bounds"]), [[*regions[:-1], "least_groups", "most_groups"]]
 
 
 def _topdown(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:

@@ -11,6 +11,7 @@ import pytest
 
 from louver.errors import InputError
 from louver.release.verify import verify
+from louver.report.topdown import topdown_report
 from louver.topdown import area, areas, topdown
 from releases import doubt, edit
 from topdown_town import SPEC, write_town
@@ -132,3 +133,13 @@ def test_a_release_without_a_spine_has_no_areas_of_its_own(tmp_path):
     with pytest.raises(InputError, match="option --areas is missing"):
         areas(out)
     assert "spine" not in json.loads((out / "manifest.json").read_text())["parameters"]
+
+
+def test_the_page_says_what_regions_share(tmp_path):
+    path = write_town(tmp_path / "town", TOWN.partition("[[topdown.bounds]]")[0])
+    (tmp_path / "town" / "areas.csv").write_text(AREAS)
+    out = topdown(path, out=tmp_path / "out", seed=4, report=topdown_report).path
+    rule = json.loads((out / "manifest.json").read_text())["promises"][0]["spine"]["rules"][0]
+    shared = " and ".join([rule["geography"], *rule["areas"]])
+    assert f"part 1: the same {shared}. public/spine.parquet" in (out / "report.html").read_text()
+    assert [check.name for check in verify(out).checks if not check.passed] == ["private noise"]
