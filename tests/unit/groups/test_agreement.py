@@ -197,6 +197,7 @@ def test_a_paid_release_passes_and_says_what_both_lose(paid: Path) -> None:
     }
     assert SECRET not in (paid / "manifest.json").read_text()
     assert "beside epsilon = 20" in (paid / "report.html").read_text()
+    assert "Agreement with people" in (paid / "report.html").read_text()
 
 
 @pytest.fixture
