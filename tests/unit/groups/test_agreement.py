@@ -303,6 +303,26 @@ def test_measuring_and_estimating_apart_gives_the_same(town: Path, tmp_path: Pat
         estimate(measurements=measured.folder, **_options(town, agrees_with=str(tmp_path / "sizes")))
 
 
+def test_a_run_that_stops_before_sealing_is_carried_on(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _options(town, agrees_with=str(town / "first"), epsilon=3)
+    given = {"ledger": town / "people.ledger", "out": tmp_path / "sizes", "report": groups_report}
+
+    def stop(*given: Any, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Ledger, "seal", stop)
+        groups(town / "people.csv", **asked, **given)
+    spent = Ledger(town / "people.ledger").state().remaining
+    published = pq.read_table(tmp_path / "sizes" / "data" / "groups.parquet")
+    release = groups(town / "people.csv", **asked, **given)
+    assert release.to_frame().equals(published.cast(release.to_frame().schema))
+    assert verify(tmp_path / "sizes").passed
+    assert Ledger(town / "people.ledger").state().remaining == spent
+
+
 def test_the_failsafe_moves_bounds_as_far_as_needed(town: Path, tmp_path: Path) -> None:
     asked = _options(town, most_groups="few", seed=1)
     with pytest.raises(InputError, match=r"5 leaf regions of seeded .* first 1a; give --max-size"):
