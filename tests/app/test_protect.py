@@ -180,7 +180,7 @@ def test_what_is_copied_repeats_it(firms: Path, tmp_path: Path) -> None:
     )
     assert "1 table, 15 cells, 1 primary" in done.stdout, done.stderr
     assert "louver protect louver-explore.toml" in call.texts()["Command"]
-    assert "by time" in repeated(described(time="60").options({}, ""), opened, {}).note
+    assert "time limit" in repeated(described(time="60").options({}, ""), opened, {}).note
 
 
 def test_published_only_where_all_is_protected(firms: Path, tmp_path: Path) -> None:

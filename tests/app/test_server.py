@@ -32,7 +32,7 @@ def test_a_database_is_no_path(tmp_path: Path) -> None:
 
 def test_what_pages_rely_on_is_there_before_they_are_shown(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="none.ledger does not exist; create one"):
+    with pytest.raises(InputError, match="none.ledger does not exist; make one"):
         server._there(str(tmp_path / "none.ledger"), "--ledger", "make one")
     with pytest.raises(InputError, match="file is not a folder"):
         server._made(str(tmp_path / "file"))

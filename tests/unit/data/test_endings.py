@@ -53,8 +53,8 @@ def test_a_spec_is_no_table() -> None:
     ("option", "value", "says"),
     [
         ("delimiter", ";", "--delimiter applies only to CSV and TSV files"),
-        ("encoding", "cp1252", "--encoding is for CSV, TSV, Stata, SPSS and SAS files"),
-        ("header_row", 2, "--header-row is for CSV, TSV and Excel files"),
+        ("encoding", "cp1252", "--encoding applies only to CSV, TSV, Stata, SPSS and SAS files"),
+        ("header_row", 2, "--header-row applies only to CSV, TSV and Excel files"),
         ("keep_codes", True, "--keep-codes applies only to Stata, SPSS and SAS files"),
     ],
 )

@@ -185,7 +185,7 @@ def test_a_first_line_of_data_is_not_repeated(tmp_path: Path, content: str) -> N
 BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "one column by the sign given": (PEOPLE, {"delimiter": ";"}, "one column, with another separator"),
     "one column with bars": ("a|b\n1|2\n", {}, "one column, with another separator in its name"),
-    "two separators alike": ("a,b;c\n1,2;3\n", {}, "split at commas and at semicolons alike"),
+    "two separators alike": ("a,b;c\n1,2;3\n", {}, "split at commas and at semicolons"),
     "latin without a word": (f"a,b\n1,2\n{SECRET},x\n".encode("latin-1"), {}, "row 2 is not UTF-8 text in column 1"),
     "cp1252 with a hole": (b"a,b\n1,2\n\x81,x\n", {"encoding": "cp1252"}, "is not cp1252 text on row 2"),
     "a hole in the header": (b"a\x81,b\n1,2\n", {"encoding": "cp1252"}, "is not cp1252 text in its first line"),
