@@ -23,6 +23,7 @@ from louver.audit.counts import HIDDEN, bounds_of_mark
 from louver.audit.explain import Copy, Rules, fewest
 from louver.audit.load import LoadedTables
 from louver.audit.options import MAX_COUNT, AuditTableOptions
+from louver.audit.pattern import HiddenRows, cheap_pattern
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.program import Program
 from louver.optim.status import Status
@@ -119,9 +120,12 @@ def hide(
     """
     work = _Work(loaded, tables, within, run, deadline)
     hidden, bound, n_improved = work.before, 0, -1
+    kept = np.zeros(len(hidden), dtype=bool)
     answered: tuple[Bools, bool] | None = None
     while not work.is_late():
-        hidden = work.pruned(work.grown(hidden))
+        proposed = work.proposed(hidden)
+        kept = (kept | hidden | proposed) if (kept | proposed).any() else kept
+        hidden = work.pruned(work.grown(hidden | proposed), kept)
         if work.is_late():
             break
         more, is_whole = ask(work.pieces(hidden, work.knowing), work.left())
@@ -396,12 +400,41 @@ class _Work:
         found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
         return found.hidden
 
-    def pruned(self, hidden: Bools) -> Bools:
-        """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left."""
+    def proposed(self, hidden: Bools) -> Bools:
+        """The pattern of the engine for the counts that are protected from the knowing reader; none where it cannot be asked."""
+        some = np.flatnonzero((self.reader == Reader.KNOWING) & self.confined(hidden))
+        nothing = np.zeros(len(hidden), dtype=bool)
+        if not len(some):
+            return nothing
+        forms = forms_for(self.frame, self.counts.cells.pick(some))
+        window = self.counts.floor[some], self.counts.ceiling[some]
+        found = []
+        for cost in (np.ones(len(hidden)), self.cost):
+            rows = HiddenRows(
+                rows=self.rows,
+                hidden=hidden,
+                may_hide=self.may_hide & ~hidden,
+                shown_lower=self.shown_lower,
+                shown_upper=self.shown_upper,
+                lower=self.knowing[0],
+                upper=self.knowing[1],
+                cost=cost,
+            )
+            pattern = cheap_pattern(self.frame.system, rows, forms, *window, self.run, self.left() / 6)
+            if pattern is None:
+                return nothing
+            found.append(pattern & ~hidden)
+        return min(found, key=lambda one: (int(one.sum()), float(self.cost[one].sum())))
+
+    def pruned(self, hidden: Bools, kept: Bools) -> Bools:
+        """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left.
+
+        With the engine, only what was added to its proposal is tried, as it has shown again what it could.
+        """
         until = time.monotonic() + self.left() / 2
         hidden = hidden.copy()
         base = self.confined(hidden)
-        second = np.flatnonzero(hidden & self.may_hide)
+        second = np.flatnonzero(hidden & self.may_hide & ~kept)
         waiting = [second[np.argsort(-self.cost[second], kind="stable")]]
         while waiting and time.monotonic() < until:
             self.run.check()
