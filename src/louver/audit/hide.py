@@ -124,8 +124,9 @@ def hide(
     answered: tuple[Bools, bool] | None = None
     while not work.is_late():
         proposed = work.proposed(hidden)
-        kept = (kept | hidden | proposed) if (kept | proposed).any() else kept
-        hidden = work.pruned(work.grown(hidden | proposed), kept)
+        if proposed is not None:
+            hidden = kept = proposed
+        hidden = work.pruned(work.grown(hidden), kept)
         if work.is_late():
             break
         more, is_whole = ask(work.pieces(hidden, work.knowing), work.left())
@@ -400,31 +401,47 @@ class _Work:
         found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
         return found.hidden
 
-    def proposed(self, hidden: Bools) -> Bools:
-        """The pattern of the engine for the counts that are protected from the knowing reader; none where it cannot be asked."""
+    def proposed(self, hidden: Bools) -> Bools | None:
+        """A pattern of the engine for the counts that are protected from the knowing reader; None where none is needed, or it cannot be asked.
+
+        It adds to what is hidden, or begins again, by number and by number and people; the best of these is taken.
+        """
         some = np.flatnonzero((self.reader == Reader.KNOWING) & self.confined(hidden))
-        nothing = np.zeros(len(hidden), dtype=bool)
         if not len(some):
-            return nothing
-        forms = forms_for(self.frame, self.counts.cells.pick(some))
-        window = self.counts.floor[some], self.counts.ceiling[some]
+            return None
+        starts = [(hidden, some)]
+        if (hidden & ~self.before).any():
+            starts.append((self.before, np.flatnonzero(self.reader == Reader.KNOWING)))
         found = []
-        for cost in (np.ones(len(hidden)), self.cost):
-            rows = HiddenRows(
-                rows=self.rows,
-                hidden=hidden,
-                may_hide=self.may_hide & ~hidden,
-                shown_lower=self.shown_lower,
-                shown_upper=self.shown_upper,
-                lower=self.knowing[0],
-                upper=self.knowing[1],
-                cost=cost,
-            )
-            pattern = cheap_pattern(self.frame.system, rows, forms, *window, self.run, self.left() / 6)
-            if pattern is None:
-                return nothing
-            found.append(pattern & ~hidden)
+        for start, counts in starts:
+            forms = forms_for(self.frame, self.counts.cells.pick(counts))
+            window = self.counts.floor[counts], self.counts.ceiling[counts]
+            for cost in (np.ones(len(hidden)), self.cost):
+                pattern = cheap_pattern(
+                    self.frame.system,
+                    self._hidden_rows(start, cost),
+                    forms,
+                    *window,
+                    self.run,
+                    self.left() / 6,
+                )
+                if pattern is None:
+                    return None
+                found.append(pattern)
         return min(found, key=lambda one: (int(one.sum()), float(self.cost[one].sum())))
+
+    def _hidden_rows(self, hidden: Bools, cost: NDArray[np.float64]) -> HiddenRows:
+        """The rows of the tables, some of them hidden, as the knowing reader sees them."""
+        return HiddenRows(
+            rows=self.rows,
+            hidden=hidden,
+            may_hide=self.may_hide & ~hidden,
+            shown_lower=self.shown_lower,
+            shown_upper=self.shown_upper,
+            lower=self.knowing[0],
+            upper=self.knowing[1],
+            cost=cost,
+        )
 
     def pruned(self, hidden: Bools, kept: Bools) -> Bools:
         """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left.

@@ -117,7 +117,7 @@ class _Cells:
     def _key(self, row: int) -> bytes:
         own = slice(self.matrix.indptr[row], self.matrix.indptr[row + 1])
         order = np.argsort(self.matrix.indices[own])
-        return _key(self.matrix.indices[own][order], self.matrix.data[own][order])
+        return _key(self.matrix.indices[own][order].astype(np.int64), self.matrix.data[own][order])
 
     def _merged(self, own: HiddenRows) -> Bools:
         """Let an unknown that a row shows by itself be that row; which rows need no sum then."""
@@ -142,7 +142,7 @@ class _Cells:
         forms.sort_indices()
         for line in range(forms.shape[0]):
             own = slice(forms.indptr[line], forms.indptr[line + 1])
-            unknowns, factors = forms.indices[own], forms.data[own]
+            unknowns, factors = forms.indices[own].astype(np.int64), forms.data[own]
             if len(unknowns) == 1 and factors[0] == 1:
                 found.append(int(self.number[unknowns[0]]))
                 continue
@@ -190,7 +190,7 @@ class _Cells:
 
 
 def _key(unknowns: IntArray, factors: IntArray) -> bytes:
-    return np.asarray(unknowns, np.int64).tobytes() + np.asarray(factors, np.int64).tobytes()
+    return unknowns.tobytes() + factors.astype(np.int64).tobytes()
 
 
 def _way(problem: PatternProblem, cell: int, sign: int, end: int) -> Demand | None:
@@ -202,14 +202,26 @@ def _way(problem: PatternProblem, cell: int, sign: int, end: int) -> Demand | No
 
 
 def _one_each(problem: PatternProblem, ways: Sequence[Sequence[Demand]], run: Run) -> tuple[Demand, ...]:
-    """Of each count's ways out of its window the first that is possible with everything hidden."""
-    every = (problem.must_hide | problem.may_hide).astype(np.float64)
-    outsider = None if is_large(problem.n_cells) else Outsider(problem, run)
-    found = []
+    """Of each count's ways out of its window the cheaper one, where earlier counts have been given theirs; in large tables the first."""
+    if is_large(problem.n_cells):
+        return tuple(dict.fromkeys(own[0] for own in ways if own))
+    outsider = Outsider(problem, run)
+    hidden, found = problem.must_hide.copy(), []
     for own in ways:
-        chosen = own[0] if own else None
-        if len(own) > 1 and outsider is not None:
-            chosen = next((one for one in own if outsider.reach(one, every).witness is not None), chosen)
-        if chosen is not None:
-            found.append(chosen)
+        run.check()
+        is_met = [outsider.reach(one, hidden.astype(np.float64)).witness is not None for one in own]
+        if any(is_met):
+            found.append(own[is_met.index(True)])
+            continue
+        best: tuple[float, Demand, Bools] | None = None
+        for one in own:
+            change = outsider.cheapest(one, hidden, problem.cost, problem.may_hide)
+            if change is not None:
+                more = hidden.copy()
+                more[change.cells] = True
+                price = problem.spent(more)
+                best = (price, one, more) if best is None or price < best[0] else best
+        if best is not None:
+            found.append(best[1])
+            hidden = best[2]
     return tuple(dict.fromkeys(found))
