@@ -61,11 +61,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--blocks", type=int, default=3000)
+    parser.add_argument("--every", type=int, default=1, help="one tract in so many, over all counties")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--intervals", type=int, default=0)
     asked = parser.parse_args()
     errors, covered = defaultdict(list), defaultdict(list)
-    state = rhode_island(asked.data, blocks=asked.blocks or None)
+    state = rhode_island(asked.data, blocks=asked.blocks or None, every=asked.every)
     codes = [code[1:3] + code[0] + code[3:] for code in state.codes]
     order = sorted(range(len(codes)), key=codes.__getitem__)
     truth = state.counts[order].astype(np.int64)
@@ -93,13 +94,19 @@ def main() -> None:
             problem = plan.problem(read_invariants(folder / "measured" / INVARIANTS_FILE, plan))
             straight = linear(problem, noisy, batches_of(plan)[-1])
             compare(plan, noisy, releases, straight, truth, seed, errors, covered)
+        report(errors, covered)
+
+
+def report(errors, covered) -> None:
+    """The means over the seeds so far."""
     print("query level          | raw linear plain louver | louver/best   coverage")
     for key in errors:
         raw, line, plain, own = np.mean(errors[key], axis=0)
         best = np.nanmin([raw, line, plain])
         told = f"{np.mean(covered[key]):.3f}" if covered[key] else ""
         print(
-            f"{key[0]:10} {key[1]:12}| {raw:8.2f} {line:8.2f} {plain:8.2f} {own:8.2f} | {own / best:.3f}   {told}"
+            f"{key[0]:10} {key[1]:12}| {raw:8.2f} {line:8.2f} {plain:8.2f} {own:8.2f} | {own / best:.3f}   {told}",
+            flush=True,
         )
 
 

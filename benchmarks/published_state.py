@@ -70,11 +70,15 @@ class PublishedState:
     facilities: np.ndarray
 
 
-def rhode_island(data: Path, *, blocks: int | None = None, seed: int = 1) -> PublishedState:
-    """The blocks that have people or a housing unit; the first so many, where a number is given."""
+def rhode_island(data: Path, *, blocks: int | None = None, every: int = 1, seed: int = 1) -> PublishedState:
+    """The blocks that have people or a housing unit; of one tract in `every`, and the first so many, where these are given."""
     random = np.random.default_rng(seed)
     with gzip.open(data / "ri_2010_blocks.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
+    if every > 1:
+        tracts = sorted({(row["county"], row["tract"]) for row in rows})
+        kept = set(tracts[::every])
+        rows = [row for row in rows if (row["county"], row["tract"]) in kept]
     rows = [row for row in rows if int(row["pop"]) > 0 or random.random() < 0.1][:blocks]
     counts = np.zeros((len(rows), *SHAPE), np.int32)
     for i, row in enumerate(rows):

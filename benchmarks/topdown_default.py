@@ -58,8 +58,8 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> None:
         data.mkdir()
         write_state(name, data / "ri_2010_blocks.csv.gz", options.part)
     plain = write_rhode_island(folder, data, epsilon=options.epsilon)
-    open_ = _without_shares(folder, data, options.epsilon, "open")
-    truth = _truth(folder / "blocks.csv")
+    open_ = without_shares(folder, data, options.epsilon, "open")
+    truth = true_counts(folder / "blocks.csv")
     people = truth.sum(axis=1)
     print(
         f"\n{name}, epsilon {options.epsilon}, {options.seeds} seeds: {people.sum():,} people, {len(people):,} blocks, "
@@ -67,7 +67,7 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> None:
     )
     own = _scores(open_, {"estimator": options.estimator}, options.seeds, truth)
     for kind in options.public:
-        spec = _without_shares(folder, data, options.epsilon, kind)
+        spec = without_shares(folder, data, options.epsilon, kind)
         write_public(folder, truth, kind, spec)
         _compare_public(kind, _scores(spec, {}, options.seeds, truth), own)
     if options.public:
@@ -81,7 +81,7 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> None:
         print(f"  {score}: {statistics.fmean(own[score]):.3f} (plain {statistics.fmean(base[score]):.3f})")
 
 
-def _without_shares(folder: Path, data: Path, epsilon: str, name: str) -> Path:
+def without_shares(folder: Path, data: Path, epsilon: str, name: str) -> Path:
     spec = write_rhode_island(folder, data, epsilon=epsilon, shares="", name=name)
     spec.write_text(spec.read_text().replace("[topdown.shares]\n\n", ""))
     return spec
@@ -149,7 +149,7 @@ def write_public(folder: Path, truth: np.ndarray, kind: str, spec: Path) -> None
             file.write(f'cells = {{ race = ["{name}"] }}\n' if kind == "census" else "")
 
 
-def _truth(path: Path) -> np.ndarray:
+def true_counts(path: Path) -> np.ndarray:
     """Counts (blocks, cells) in the order of the codes."""
     with path.open(newline="") as file:
         rows = sorted(list(csv.reader(file))[1:])

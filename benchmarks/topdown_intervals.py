@@ -1,9 +1,10 @@
 """TopDown's intervals: how often they hold the truth, by level, by size of the number, and for random unions of leaves.
 
-Run: python benchmarks/topdown_intervals.py --data FOLDER [--truth hawaii] [--seeds 10] [--first 0] [--plan below] [--estimator bayes]
-     [--epsilon 1]
+Run: python benchmarks/topdown_intervals.py --data FOLDER [--truth hawaii] [--seeds 10] [--first 0] [--plan default] [--estimator bayes]
+     [--epsilon 1] [--public units]
 
-Rhode Island 2010 (25,181 blocks) or Hawaii 2020, state total invariant. Each seed is a whole release: measured, estimated, simulated as `louver topdown
+Rhode Island 2010 (25,181 blocks), Hawaii 2020 or a made-up state (made_up_states.py), state total invariant. The plan "default" has no
+shares in the spec; `--public` gives public numbers of every block as in topdown_default.py. Each seed is a whole release: measured, estimated, simulated as `louver topdown
 run` does, and compared with the truth. Coverage is that of numbers above zero, as the tables have them, and of zeros beside it; standard
 errors are compared with true errors as root mean squares. The unions are 100 for each kind of region they lie in: neighbours in the
 order of codes, or chosen at random, 2 to 2,000 leaves.
@@ -18,6 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from made_up_states import SHAPES
+from topdown_default import true_counts, without_shares, write_public, write_state
 from topdown_estimators import PLANS
 from topdown_specs import write_rhode_island
 
@@ -39,18 +42,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--truth", choices=BLOCKS, default="rhode-island")
+    parser.add_argument("--truth", choices=[*BLOCKS, *SHAPES], default="rhode-island")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--plan", choices=PLANS, default="below")
+    parser.add_argument("--plan", choices=["default", *PLANS], default="below")
+    parser.add_argument("--public", choices=["units", "useless", "census", "empty"])
     parser.add_argument("--estimator", default="bayes")
     parser.add_argument("--epsilon", default="1")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        data = Path(name) / "truth"
-        data.mkdir()
-        (data / BLOCKS["rhode-island"]).symlink_to((options.data / BLOCKS[options.truth]).resolve())
-        spec = write_rhode_island(Path(name), data, epsilon=options.epsilon, shares=PLANS[options.plan])
+        spec = write_spec(Path(name), options)
         plan = make_plan(read_design(spec).estimated(estimator=options.estimator))
         truth = AssumedTruth.of(plan, true_leaves(plan.design))
     unions = random_unions(plan)
@@ -66,6 +67,23 @@ def main() -> None:
         count_levels(plan, truth.levels, released.levels, known, tally)
         count_unions(plan, truth.levels, released.levels, known, unions, tally)
         report(tally, options, seed, seconds)
+
+
+def write_spec(folder: Path, options: argparse.Namespace) -> Path:
+    """Records, public files and the spec of a truth and a plan."""
+    data = folder / "truth"
+    data.mkdir()
+    if options.truth in SHAPES:
+        write_state(options.truth, data / BLOCKS["rhode-island"], 1.0)
+    else:
+        (data / BLOCKS["rhode-island"]).symlink_to((options.data / BLOCKS[options.truth]).resolve())
+    if options.plan == "default":
+        spec = without_shares(folder, data, options.epsilon, "open")
+    else:
+        spec = write_rhode_island(folder, data, epsilon=options.epsilon, shares=PLANS[options.plan])
+    if options.public:
+        write_public(folder, true_counts(folder / "blocks.csv"), options.public, spec)
+    return spec
 
 
 def random_unions(plan: QueryPlan) -> list[tuple[str, np.ndarray]]:
@@ -137,7 +155,7 @@ def add(
 def report(tally: Tally, options: argparse.Namespace, seed: int, seconds: list[float]) -> None:
     n = seed - options.first + 1
     print(
-        f"\n{options.truth}, epsilon {options.epsilon}, plan {options.plan}, {options.estimator}, {n} seeds; "
+        f"\n{options.truth}, epsilon {options.epsilon}, plan {options.plan}, {options.estimator}, public {options.public}, {n} seeds; "
         f"{seconds[0] / n:.1f} s to estimate, {seconds[1] / n:.1f} s more to simulate"
     )
     labels = ["0", *(f"{size}+" for size in SIZES)]

@@ -23,6 +23,7 @@ DRAWN = {
     "microdata": ".main .verdict",
     "groups": "h2:text-is('Forecast')",
     "topdown": ".empty:has-text('no spec')",
+    "protect": "h3:text-is('A cell is primary where')",
     "releases": ".empty:has-text('Nothing was released yet')",
     "ledger": "text=None beside the data",
 }

@@ -129,7 +129,7 @@ def write_release(
         return release
     run = run or request.run
     place = _place(request, out, ledger, run)
-    release = replace(release, ledger=place.payer, remark=place.remark)
+    release = replace(release, ledger=place.payer, remark=place.remark, unasked=place.unasked)
     _write(release, place, report, run)
     return release
 
@@ -144,10 +144,17 @@ class _Place:
     people: People
     memory: Memory | None
 
+    is_compared: bool
+
+    @property
+    def unasked(self) -> str | None:
+        """Earlier publications about these people that this file is not held against."""
+        return None if self.memory is None else _unasked(self.memory, is_compared=self.is_compared)
+
     @property
     def remark(self) -> str | None:
         """A remark on how these people relate to those in the register."""
-        return None if self.memory is None else _remark(self.memory)
+        return None if self.memory is None else self.unasked or self.memory.remark
 
 
 def _place(
@@ -169,7 +176,14 @@ def _place(
             run=run,
         )
     people = People(request.data, weight=source.weight, run=run, **source.opening())
-    return _Place(out=Path(out), payer=payer, dataset=dataset, people=people, memory=memory)
+    return _Place(
+        out=Path(out),
+        payer=payer,
+        dataset=dataset,
+        people=people,
+        memory=memory,
+        is_compared=bool(options.against),
+    )
 
 
 def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run: Run) -> None:
@@ -185,14 +199,23 @@ def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run
     )
 
 
-def _remark(memory: Memory) -> str | None:
-    n_tables = sum(len(entry.content["tables"]) for entry in memory.entries)
-    if not n_tables:
+def _unasked(memory: Memory, *, is_compared: bool) -> str | None:
+    if memory.is_apart_by_word:
         return memory.remark
-    return (
-        f"the register holds {counted(n_tables, 'table')} of the same records: audit them again "
-        "with --register, for this file may show what they hide."
+    contents = [entry.content for entry in memory.entries]
+    n_tables = sum(len(content["tables"]) for content in contents)
+    n_tables += sum(
+        table["value"] is not None for content in contents for table in content.get("protected", ())
     )
+    n_files = 0 if is_compared else sum(len(content.get("files", ())) for content in contents)
+    if n_tables:
+        return (
+            f"the register holds {counted(n_tables, 'table')} of the same records: audit them again "
+            "with --register, for this file may show what they hide."
+        )
+    if n_files:
+        return f"the register holds {counted(n_files, 'file')} of the same records, which this one was not compared with (--against)."
+    return None
 
 
 def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequence[str]]:
@@ -247,6 +270,7 @@ def _made(
             else store.file.records,
             ledger=None if place is None else place.payer,
             remark=None if place is None else place.remark,
+            unasked=None if place is None else place.unasked,
         )
         parts = by_k[options.k].parts
         if options.parts is None:

@@ -32,6 +32,8 @@ __all__ = [
     "WorkedOut",
     "count_alike",
     "count_alone",
+    "count_alone_in_units",
+    "looks_of_units",
     "published_classes",
     "published_losses",
     "reached_by",
@@ -439,13 +441,30 @@ def count_alone_in_units(table: pa.Table, units: Ints) -> int:
     if not table.num_columns or not len(units):
         return 0
     member = np.unique(_joined([_coded(column) for column in table.columns]), return_inverse=True)[1]
-    order, size = np.lexsort([member, units]), np.bincount(units)
-    n_alone = 0
-    for s in np.unique(size).tolist():
-        of_size = member[order][size[units[order]] == s].reshape(-1, s)
-        _, counts = np.unique(of_size, axis=0, return_counts=True)
-        n_alone += s * int((counts == 1).sum())
-    return n_alone
+    looks = looks_of_units(member, units)
+    first = np.unique(units, return_index=True)[1]
+    alike = np.bincount(looks[first])
+    return int((alike[looks] == 1).sum())
+
+
+def looks_of_units(members: Ints, units: Ints) -> Ints:
+    """A number for what the unit of each record looks like, member by member: equal for units that are alike.
+
+    Parameters
+    ----------
+    members : int64 (n,)
+        What each record looks like, from 0.
+    units : int64 (n,)
+        The unit of each record, from 0.
+    """
+    order, size = np.lexsort([members, units]), np.bincount(units)
+    looks, n_looks = np.zeros(len(size), np.int64), 0
+    for s in np.unique(size[size > 0]).tolist():
+        of_size = members[order][size[units[order]] == s].reshape(-1, s)
+        found = np.unique(of_size, axis=0, return_inverse=True)[1].reshape(-1)
+        looks[size == s] = n_looks + found
+        n_looks += int(found.max()) + 1
+    return looks[units]
 
 
 def count_alike(values: pa.ChunkedArray, classes: Ints) -> int:

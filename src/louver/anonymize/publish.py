@@ -34,6 +34,7 @@ from louver.anonymize.metrics import (
     count_alike,
     count_alone,
     count_alone_in_units,
+    looks_of_units,
     published_classes,
     published_losses,
     risk_of,
@@ -143,7 +144,8 @@ class Setting:
     where : mapping of str to sequence of str
         Labels that the filter of the source lets through, for the register.
     ledger : Path or None
-    remark : str or None
+    remark, unasked : str or None
+        What to know about the people that a register tells of; earlier publications that were not asked about together.
     records : Table or None
         The records of the source, where analyses are compared.
     """
@@ -156,6 +158,7 @@ class Setting:
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ledger: Path | None = None
     remark: str | None = None
+    unasked: str | None = None
     records: pa.Table | None = None
 
 
@@ -269,6 +272,7 @@ def publish(
         entry=entry,
         ledger=setting.ledger,
         remark=setting.remark,
+        unasked=setting.unasked,
         stages=stages,
         seconds=time.perf_counter() - setting.started,
     )
@@ -297,15 +301,18 @@ def arrange_in_memory(
         class_ids=shuffled(seen.n)[seen.of_group] if options.class_id else None,
     )
     n_alone = count_alone(table)
+    found_in = seen.of_records(group_of)[is_kept]
     if options.whole_units:
         assert file.problem.units is not None
         units = np.unique(file.problem.units.codes[is_kept], return_inverse=True)[1]
         n_alone = count_alone_in_units(table, units)
+        # A reader finds a member among those whose whole units are alike: values are the same there sooner than in a class of records.
+        looks = looks_of_units(found_in, units)
+        found_in = np.unique(np.stack([looks, found_in]), axis=1, return_inverse=True)[1].reshape(-1)
         fresh = shuffled(int(units.max(initial=-1)) + 1)
         table = table.append_column(UNIT_NUMBER, pa.array(fresh[units]))
     if not options.keep_order:
         table = table.take(pa.array(shuffled(table.num_rows)))
-    of_record = seen.of_records(group_of)[is_kept]
     return Arranged(
         table=table,
         texts={
@@ -314,7 +321,7 @@ def arrange_in_memory(
         },
         worked_out=worked_out(file.records, carried, file.problem.columns, published, group_of, run),
         n_alone=n_alone,
-        alike=tuple((name, count_alike(in_order[name], of_record)) for name in options.sensitive),
+        alike=tuple((name, count_alike(in_order[name], found_in)) for name in options.sensitive),
     )
 
 

@@ -110,6 +110,8 @@ class AnonymizedRelease(Shown):
         Where a release that was made with `out` is logged.
     remark : str or None
         What to know about the people that a register tells of.
+    unasked : str or None
+        Earlier publications about these people, or perhaps about them, that this file is not held against.
     analyses : Comparisons or None
         Chosen analyses before and after; stays inside.
     entry : mapping or None
@@ -161,6 +163,7 @@ class AnonymizedRelease(Shown):
     ledger: Path | None = None
     entry: Mapping[str, Any] | None = None
     remark: str | None = None
+    unasked: str | None = None
     is_accepted: bool = False
     seconds: float = field(default=0.0)
 

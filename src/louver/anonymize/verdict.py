@@ -25,6 +25,11 @@ UNFINISHED = "The search reached its limit (--seconds or --steps) before it was 
 
 CLOSENESS = "Closeness of sensitive values (--t) was measured over records, not over units."
 
+OTHER_MEMBERS = (
+    "What unchanged columns of other members reveal of generalised values, and which sensitive values all units of a class have among their "
+    "members, was not counted (--whole-units)."
+)
+
 LEVELS = tuple(Level)
 """The mildest first."""
 
@@ -55,6 +60,8 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
     together, n = release.intersection, release.table.num_rows
     if together is not None and (level := level_together(release)) is not Level.OK:
         yield level, _sentence(str(together))
+    if release.unasked is not None:
+        yield Level.CARE, _sentence(release.unasked.removesuffix("."))
     if release.units_found is not None and release.units_found.below_k:
         yield Level.CARE, f"{release.units_found}."
     if release.guarantee is Guarantee.FREEFORM:
@@ -96,6 +103,8 @@ def _not_examined(release: AnonymizedRelease) -> Iterator[str]:
         yield "Members of one household count as different people (--unit counts households)."
     elif release.parameters["t"] is not None:
         yield CLOSENESS
+    if release.parameters["whole_units"] and release.unchanged:
+        yield OTHER_MEMBERS
     if release.part_sizes and release.unchanged:
         yield "How much unchanged columns reveal of generalised values was not counted (--parts)."
 

@@ -187,6 +187,8 @@ def _places(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]
     section = content["topdown"]
     if isinstance(section.get("geography"), dict):
         yield section["geography"], "leaves", "list of regions"
+    if isinstance(section.get("spine"), dict):
+        yield section["spine"], "areas", "list of areas"
     for key in ("bounds", "covariates"):
         given = section.get(key)
         for one in given if isinstance(given, list) else ():

@@ -190,10 +190,6 @@ def topdown_areas(
     """Count the people of many areas of a release in one table, with standard errors and 90 % intervals."""
     if release is None:
         raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
-    if "areas" not in given:
-        raise InputError(
-            "option --areas is missing; name a file with the columns area and leaf.", option="--areas"
-        )
     found = areas(release, **given, run=run)
     say_json(found.to_json()) if json else say(repr(found))
     return 0

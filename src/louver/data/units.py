@@ -50,6 +50,7 @@ def count_units(
     quantity: str | None = None,
     largest_quantity: int = 1,
     is_split: bool = False,
+    may_be_alone: bool = False,
 ) -> UnitCells:
     """Count the units of every size in every leaf region, given one record per member.
 
@@ -68,6 +69,8 @@ def count_units(
         Largest value that a record may add.
     is_split : bool
         Whether a unit with records in several leaf regions is one unit in each; an error otherwise.
+    may_be_alone : bool
+        Whether a record without a unit belongs to none; an error otherwise.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def count_units(
     """
     texts = {name: text_sql(source, name) for name in (unit, *regions)}
     source.hold([unit, *regions, *([] if quantity is None else [quantity])])
-    faults = [_missing(name, text) for name, text in texts.items()]
+    faults = [_missing(name, text) for name, text in texts.items() if not (may_be_alone and name == unit)]
     amount = "1"
     if quantity is not None:
         amount, out_of_range = _amount(source, quantity, largest_quantity)
@@ -86,7 +89,8 @@ def count_units(
     if not is_split:
         _check_one_region(source, unit, texts[unit], [texts[name] for name in regions])
     labels = ", ".join(f"{texts[name]} AS r{i}" for i, name in enumerate(regions))
-    units = f"SELECT {labels}, sum({amount}) AS size FROM records GROUP BY {', '.join([texts[unit], keys])}"
+    units = f"SELECT {labels}, sum({amount}) AS size FROM records WHERE ({texts[unit]}) IS NOT NULL "
+    units += f"GROUP BY {', '.join([texts[unit], keys])}"
     return _collect(source, units, "count(*)", len(regions), largest)
 
 
@@ -161,7 +165,7 @@ def _check(source: Source, faults: Sequence[_Fault]) -> None:
 def _check_one_region(source: Source, unit: str, text: str, regions: Sequence[str]) -> None:
     """Refuse a unit with records in several leaf regions."""
     labels = ", ".join(regions)
-    pairs = f"SELECT DISTINCT {text} AS unit, {labels} FROM records"
+    pairs = f"SELECT DISTINCT {text} AS unit, {labels} FROM records WHERE ({text}) IS NOT NULL"
     several = f"SELECT unit FROM ({pairs}) GROUP BY unit HAVING count(*) > 1 LIMIT 1"
     if source.first_row(several) is not None:
         row = find_row(source, f"({text}) IN ({several})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from louver.data.regions import RegionTree
 from louver.data.tabulate import read_text
 from louver.data.units import UnitCells, count_units, read_unit_counts
 from louver.errors import InputError
+from louver.groups.agreement import Agreement, read_agreement
 from louver.groups.mechanisms import find_mechanism
 from louver.groups.options import GroupsOptions
 from louver.groups.plan import SizePlan, chosen_shares, equal_shares, make_plan, priced
@@ -28,6 +30,13 @@ from louver.schema.validate import Options
 __all__ = ["NOT_IN_REQUEST", "GroupsCall"]
 
 NOT_IN_REQUEST = {
+    "groups.agrees_with": "the folder of the other release, whose digest is in the request",
+    "groups.members": "people of that release, which is public: only what is estimated depends on them",
+    "groups.heads": "likewise",
+    "groups.most_groups": "a public bound on what is estimated",
+    "groups.least_groups": "likewise",
+    "groups.failsafe": "likewise",
+    "groups.code": "with agrees_with, in the request next to the digest",
     "groups.domain": "the file of the public list of regions; the regions themselves are in the request",
     "groups.epsilon": "decides the noise of every level, which is in the request; the ledger compares the loss",
     "groups.rho": "likewise",
@@ -56,6 +65,8 @@ class GroupsCall:
         The public list; None where regions are taken from the data.
     run : Run
         Checked while reading.
+    agreement : Agreement or None
+        The release of people that sizes agree with.
     """
 
     data: Any
@@ -64,6 +75,7 @@ class GroupsCall:
     noise: Noise | None
     regions: RegionTree | None
     run: Run = field(default_factory=Run)
+    agreement: Agreement | None = None
 
     @classmethod
     def check(cls, request: Request[GroupsOptions]) -> GroupsCall:
@@ -71,19 +83,27 @@ class GroupsCall:
         options = request.options
         options.budget()
         _check_domain(request.data, options.domain)
+        agreement = None if options.agrees_with is None else read_agreement(options, run=request.run)
+        regions = None if agreement is None else agreement.regions
+        if regions is None and options.domain is not None:
+            regions = _listed(options.domain, options.regions, request.run)
         return cls(
             data=request.data,
             source=request.source,
             options=options,
             noise=OpenDPNoise() if options.noise == "opendp" else None,
-            regions=None if options.domain is None else _listed(options.domain, options.regions, request.run),
+            regions=regions,
             run=request.run,
+            agreement=agreement,
         )
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The options as the manifest records them, without the file of the domain."""
-        return self.options.model_dump(mode="json", exclude={"domain"})
+        """The options as the manifest records them, without the file of the domain; the other release by its digest."""
+        stated = self.options.model_dump(
+            mode="json", exclude={"domain", "agrees_with", *_unused(self.options)}
+        )
+        return stated if self.agreement is None else {**stated, "agrees_with": self.agreement.digest}
 
     @property
     def dataset(self) -> KeyedHash:
@@ -96,6 +116,8 @@ class GroupsCall:
         if self.options.delta is not None and self.regions is not None:
             budget = self.plan(self.regions).loss
         payer = open_ledger(self.data, ledger, budget, table=source.table, query=source.query, run=self.run)
+        if self.agreement is not None:
+            self.agreement.check_payer(payer)
         people = People(self.data, weight=source.weight, run=self.run, **source.opening())
         return Account(payer, self.dataset, people)
 
@@ -162,7 +184,20 @@ class GroupsCall:
                 Publication(what=what, invariants=({"verb": "groups", "kind": kind, "by": by},))
                 for kind, what in exact
             ),
+            composed=None if self.agreement is None else self._check_neighbours,
         )
+
+    def _check_neighbours(self, published: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse sizes that protect nobody, given what the ledger published exactly.
+
+        A changed record may change its unit alone, which no invariant sees. A person who is added or removed changes those that count
+        the person, so none may have been published.
+        """
+        if published and self.options.neighbours == "add-remove-record":
+            raise InputError(
+                "this ledger has published counts exactly, so no person can be added or removed and nothing would be protected.",
+                option="--neighbours",
+            )
 
     @property
     def _largest_unit(self) -> int | None:
@@ -188,7 +223,15 @@ class GroupsCall:
             NOT_IN_REQUEST,
             ((level.name, str(plan.query), level.distribution) for level in plan.levels),
             regions=plan.regions.labels,
+            **self._agreed,
         )
+
+    @property
+    def _agreed(self) -> dict[str, Any]:
+        """What names the release that sizes agree with; its measurements are estimated with it and no other."""
+        if self.agreement is None:
+            return {}
+        return {"agrees_with": self.agreement.digest, "code": self.options.code}
 
     def read(self) -> GroupTable:
         """Count the units of every region and size; refuse regions outside the domain. Confidential."""
@@ -199,12 +242,15 @@ class GroupsCall:
                 counted = count_units(
                     source,
                     options.unit,
-                    options.regions,
+                    options.regions if options.code is None else [options.code],
                     options.max_size,
                     quantity=options.quantity,
                     largest_quantity=options.max_quantity,
                     is_split=options.across == "split",
+                    may_be_alone=self.agreement is not None,
                 )
+                if self.agreement is not None:
+                    counted = self.agreement.placed(counted)
             else:
                 assert options.size is not None and options.groups is not None
                 counted = read_unit_counts(
@@ -226,6 +272,12 @@ class GroupsCall:
             )
         cells = {key: n for key, n in counted.cells.items() if total is Total.PUBLIC or key[1] > 0}
         return GroupTable.from_cells(regions, cells, options.max_size, total, options.min_size)
+
+
+def _unused(options: GroupsOptions) -> set[str]:
+    """Options of agreement that a release without one does not state."""
+    names = {"members", "heads", "code", "most_groups", "least_groups", "failsafe"}
+    return names if options.agrees_with is None else set()
 
 
 def _check_domain(data: Any, domain: Any) -> None:

@@ -9,11 +9,11 @@ from louver.errors import InputError
 from louver.privacy.budget import Loss, Measure, fraction_of
 from louver.privacy.composition import check_promise, enough_rho
 from louver.privacy.neighbours import Relation, check_filter
-from louver.schema.options import Names, Table, VerbOptions, option
+from louver.schema.options import Names, Orders, Table, VerbOptions, option
 from louver.schema.source import SourceKeywords, SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from louver.data.read import ArrowStream
@@ -95,6 +95,48 @@ class GroupsOptions(VerbOptions):
         "louver, or one of the paper's: M_H^dp, M_c^dp, ... (default: by --neighbours).",
         metavar="M",
         group="noise",
+    )
+    agrees_with: str | None = option(
+        None,
+        "TopDown release of the same people, paid by the same ledger: in every leaf region sizes times groups are its people in groups.",
+        metavar="RELEASE",
+        group="agreement",
+        file="one",
+    )
+    members: Orders = option(
+        {},
+        "People of that release who are in groups, by their labels (default: everybody).",
+        metavar="A=LABEL,..",
+        group="agreement",
+    )
+    heads: Orders = option(
+        {},
+        "People of that release of whom every group has exactly one, such as householders.",
+        metavar="A=LABEL,..",
+        group="agreement",
+    )
+    code: str | None = option(
+        None,
+        "Column with the leaf codes whose prefixes are the regions, if that release has prefixes; --regions then names its levels.",
+        metavar="COLUMN",
+        group="agreement",
+    )
+    most_groups: str | None = option(
+        None,
+        "Column of the domain with the most groups that a leaf region can have, such as housing units.",
+        metavar="COLUMN",
+        group="agreement",
+    )
+    least_groups: str | None = option(
+        None,
+        "Column of the domain with the fewest groups that a leaf region can have.",
+        metavar="COLUMN",
+        group="agreement",
+    )
+    failsafe: bool = option(
+        False,
+        "Where people do not fit into the groups that a leaf region can have, move the bound as far as needed, and count these regions.",
+        group="agreement",
     )
     noise: Literal["louver", "opendp"] = option(
         "louver",
@@ -197,6 +239,47 @@ class GroupsOptions(VerbOptions):
                 "option --as-published is not private and needs --evaluate and --seed.",
                 option="--as-published",
             )
+        self._check_agreement()
+
+    def _check_agreement(self) -> None:
+        """Refuse what cannot agree with a release of people."""
+        given = {
+            "--members": self.members,
+            "--heads": self.heads,
+            "--code": self.code,
+            "--most-groups": self.most_groups,
+            "--least-groups": self.least_groups,
+            "--failsafe": self.failsafe,
+        }
+        if self.agrees_with is None:
+            for flag, value in given.items():
+                if value:
+                    raise InputError(f"option {flag} goes with --agrees-with; add it.", option=flag)
+            return
+        refused = [
+            (self.unit is None, "--unit", "name the column of the unit: people are counted one by one"),
+            (self.domain_from_data, "--domain-from-data", "give the public list with --domain"),
+            (self.total == "public", "--total", "the number of groups is noisy"),
+            (self.max_quantity > 1, "--max-quantity", "every record is one person"),
+            (self.mechanism not in (None, "louver"), "--mechanism", "there is one way to agree"),
+            (
+                self.neighbours == "add-remove-unit",
+                "--neighbours",
+                "neighbours are those of that release, which differ in a person",
+            ),
+        ]
+        for is_refused, flag, why in refused:
+            if is_refused:
+                raise InputError(f"option {flag} does not go with --agrees-with: {why}.", option=flag)
+        if self.heads and (self.most_groups or self.least_groups):
+            raise InputError(
+                "option --heads says how many groups there are; leave out --most-groups and --least-groups.",
+                option="--heads",
+            )
+        if any(not labels for one in (self.members, self.heads) for labels in one.values()):
+            raise InputError(
+                "options --members and --heads need labels: attribute=label.", option="--members"
+            )
 
     def check_source(self, source: SourceOptions) -> None:
         """A counted table has its own option."""
@@ -258,6 +341,13 @@ class GroupsKeywords(TypedDict, total=False):
     across: str
     total: str
     neighbours: str
+    agrees_with: str | Path | None
+    members: Mapping[str, Sequence[str]]
+    heads: Mapping[str, Sequence[str]]
+    code: str | None
+    most_groups: str | None
+    least_groups: str | None
+    failsafe: bool
 
 
 class DataKeywords(SourceKeywords, GroupsKeywords, total=False):

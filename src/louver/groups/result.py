@@ -17,6 +17,7 @@ from louver._html import Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
+from louver.groups.agreement import Agreement
 from louver.groups.plan import SizePlan
 from louver.groups.problem import SizeQuery, Total
 from louver.groups.simulate import Forecast, LevelError
@@ -24,8 +25,8 @@ from louver.groups.uncertainty import SimulatedErrors, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import groups_verdict
-from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE
+from louver.release.pages.promised import groups_verdict, loss_of
+from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE, bounds_moved
 from louver.release.write import ReleaseWriter
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class GroupRelease(Shown):
         The ledger's entry that paid.
     debited : str or None
         What it debited, in the ledger's measure and relation.
+    agreement : Agreement or None
+        The release of people that the sizes agree with.
     """
 
     plan: SizePlan
@@ -74,6 +77,7 @@ class GroupRelease(Shown):
     is_domain_from_data: bool = False
     head: Head | None = None
     debited: str | None = None
+    agreement: Agreement | None = None
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -96,6 +100,11 @@ class GroupRelease(Shown):
         return range(self.plan.first_size, self.plan.largest_size + 1)
 
     @property
+    def _lost_before(self) -> str:
+        assert self.agreement is not None
+        return loss_of(self.agreement.manifest.privacy)
+
+    @property
     def persons(self) -> Ints:
         """Implied number of persons of every region; units beyond the largest size are counted at that size."""
         persons: Ints = self.counts @ np.array(self.sizes)
@@ -109,7 +118,11 @@ class GroupRelease(Shown):
     @property
     def _status(self) -> dict[str, bool]:
         is_for_release = self.evaluation is None and self.plan.is_private
-        return {"is_private": self.is_private, "is_for_release": is_for_release}
+        first = None if self.agreement is None else self.agreement.manifest
+        return {
+            "is_private": self.is_private and not (first and first.not_private),
+            "is_for_release": is_for_release and not (first and first.not_for_release),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -181,6 +194,8 @@ class GroupRelease(Shown):
             known.append("the list of units and their regions, hence the total number of groups")
         if self.is_domain_from_data:
             known.append("the list of regions that occur")
+        if self.agreement is not None:
+            known += self.agreement.manifest.privacy.get("invariants") or ()
         return known
 
     def manifest(self, parameters: dict[str, Any]) -> Manifest:
@@ -191,8 +206,10 @@ class GroupRelease(Shown):
         if self.is_domain_from_data:
             disclosures.append("the list of regions that occur, exactly")
         warnings = []
-        if not self.is_private:
+        if not self._status["is_private"]:
             warnings.append(NOT_PRIVATE)
+        if self.agreement is not None and self.agreement.moved:
+            warnings.append(bounds_moved(self.agreement.moved))
         if plan.query is SizeQuery.CHAIN and not plan.is_private:
             warnings.append(CHAIN)
         if not plan.mechanism.is_consistent:
@@ -201,7 +218,7 @@ class GroupRelease(Shown):
             verb="groups",
             method=plan.mechanism.name,
             parameters=parameters,
-            promises=[self._promise()],
+            promises=self._promises(),
             privacy=self._privacy(),
             results=self._results(),
             disclosures=disclosures,
@@ -221,7 +238,8 @@ class GroupRelease(Shown):
             "neighbours": str(loss.neighbours),
             "meaning": loss.neighbours.meaning,
             "invariants": self.invariants,
-            "not_protected": list(plan.not_protected),
+            "not_protected": self._not_protected,
+            **self._first_loss(),
             "levels": [
                 {
                     "name": level.name,
@@ -232,6 +250,23 @@ class GroupRelease(Shown):
                 for level in plan.levels
             ],
         }
+
+    @property
+    def _not_protected(self) -> list[str]:
+        """What this release does not protect, and what the one that it agrees with does not."""
+        first = [] if self.agreement is None else self.agreement.manifest.privacy.get("not_protected") or ()
+        return [*self.plan.not_protected, *first]
+
+    def _first_loss(self) -> dict[str, Any]:
+        """What the release lost that this one agrees with, whose people are in it."""
+        if self.agreement is None:
+            return {}
+        first = self.agreement.manifest.privacy
+        return {"first_release": {key: first.get(key) for key in ("measure", "amount", "neighbours")}}
+
+    def _promises(self) -> list[dict[str, Any]]:
+        agreed = [] if self.agreement is None else [self.agreement.promise(DATA_FILE)]
+        return [self._promise(), *agreed]
 
     def _results(self) -> dict[str, Any]:
         """The JSON result without its times, plus whatever else the page shows."""
@@ -272,6 +307,8 @@ class GroupRelease(Shown):
         """Write the files of the release next to its measurements, and move everything into place."""
         pq.write_table(self.to_frame(), writer.path(DATA_FILE), compression="zstd")
         pq.write_table(self.persons_frame(), writer.path(PERSONS_FILE), compression="zstd")
+        if self.agreement is not None:
+            self.agreement.write(writer)
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
         return writer.seal(self.manifest(parameters))
@@ -291,7 +328,9 @@ class GroupRelease(Shown):
         if self.debited not in (None, str(self.plan.loss)):
             lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
         lines.insert(1, f"  {self.verdict.sentence}")
-        lines[2:2] = [f"  not protected: {what}" for what in self.plan.not_protected]
+        if self.agreement is not None:
+            lines.insert(2, f"  agrees with {self.agreement.path.name}, which lost {self._lost_before}")
+        lines[2:2] = [f"  not protected: {what}" for what in self._not_protected]
         return "\n".join(map(printable, lines[:10]))
 
 

@@ -14,11 +14,12 @@ from louver._arrays import Ints
 from louver.data.scratch import Scratch
 from louver.errors import InputError
 from louver.groups.load import GroupsCall
+from louver.groups.methods.agreeing import solve_agreeing
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
 from louver.groups.simulate import errors
-from louver.groups.uncertainty import simulate_release
+from louver.groups.uncertainty import simulate_release, widened
 from louver.privacy.ledger import Debit
 from louver.privacy.measurements import Measurements, TrueBatch, write_measurements
 from louver.privacy.noise import KeyedNoise, Noise
@@ -181,17 +182,26 @@ def estimate_from(call: GroupsCall, plan: SizePlan, folder: Path) -> GroupReleas
     if plan.total is Total.PUBLIC:
         total = pq.read_table(folder / INVARIANTS_FILE)["value"][0].as_py()
     measured = Measurements(folder / MEASUREMENTS_FILE)
-    counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), call.run)
+    if call.agreement is None:
+        counts = plan.mechanism.solve(noisy_answers(measured.batches(), plan, total), call.run)
+    else:
+        noisy = noisy_answers(measured.batches(), plan, None)
+        counts = solve_agreeing(noisy, call.agreement.known, call.run)
     return _finished(call, plan, counts, measured)
 
 
 def _finished(call: GroupsCall, plan: SizePlan, counts: Ints, measured: Measurements) -> GroupRelease:
     """Assemble a result, with errors simulated from the release itself."""
     released = GroupTable(plan.regions, counts, plan.first_size)
+    simulated = simulate_release(released, plan, call.run)
+    if call.agreement is not None:
+        alone = plan.mechanism.solve(noisy_answers(measured.batches(), plan, None), call.run)
+        simulated = widened(simulated, released, alone)
     return GroupRelease(
         plan=plan,
         counts=counts,
-        simulated=simulate_release(released, plan, call.run),
+        simulated=simulated,
+        agreement=call.agreement,
         is_private=measured.is_private,
         is_domain_from_data=call.regions is None,
         head=measured.head,

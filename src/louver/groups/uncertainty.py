@@ -26,7 +26,7 @@ from louver.optim.trees import LevelTree
 from louver.privacy.noise import KeyedNoise
 from louver.run import Run
 
-__all__ = ["SimulatedErrors", "Uncertainty", "simulate_release"]
+__all__ = ["SimulatedErrors", "Uncertainty", "simulate_release", "widened"]
 
 SIMULATED_CELLS = 400_000
 LEAST_RUNS, MOST_RUNS = 4, 32
@@ -113,6 +113,43 @@ def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) 
         Uncertainty(*(np.concatenate(parts) for parts in zip(*intervals, strict=True))),
         _by_students_t(table.counts @ sizes, np.array(persons)),
         Forecast(averages(before), averages(after)),
+    )
+
+
+def widened(simulated: SimulatedErrors, table: GroupTable, alone: Ints) -> SimulatedErrors:
+    """Errors of a table that agrees with numbers of people, from those of the mechanism by itself.
+
+    How wrong the numbers of people are is not known here. Where agreeing moved the numbers of a level and size by more than their
+    standard error, on the root mean square, errors are as much larger.
+
+    Parameters
+    ----------
+    alone : int64 (n_regions, n_sizes)
+        What the mechanism makes of the same measurements without the people.
+    """
+    tree, sizes = table.regions.tree, np.arange(table.first_size, table.largest_size + 1)
+    own = simulated.persons
+    column = Uncertainty(own.standard_error[:, None], own.lower[:, None], own.upper[:, None])
+    wide = _widened(column, (table.counts @ sizes)[:, None], (alone @ sizes)[:, None], tree)
+    return SimulatedErrors(
+        _widened(simulated.groups, table.counts, alone, tree),
+        Uncertainty(wide.standard_error[:, 0], wide.lower[:, 0], wide.upper[:, 0]),
+        simulated.forecast,
+    )
+
+
+def _widened(found: Uncertainty, counts: Ints, alone: Ints, tree: LevelTree) -> Uncertainty:
+    factor = np.ones(counts.shape)
+    for here in map(tree.level, range(tree.n_levels)):
+        moved = np.square(counts[here] - alone[here], dtype=np.float64).mean(axis=0)
+        expected = np.square(np.maximum(found.standard_error[here], LEAST_SCALE)).mean(axis=0)
+        factor[here] = np.sqrt(np.maximum(1.0, moved / expected))
+    lower = np.floor(counts - factor * (counts - found.lower))
+    upper = np.ceil(counts + factor * (found.upper - counts))
+    return Uncertainty(
+        (factor * found.standard_error).round(2),
+        np.maximum(lower, 0).astype(np.int64),
+        upper.astype(np.int64),
     )
 
 

@@ -51,6 +51,7 @@ from louver.protect.together import (
     earlier_tables,
     mark_of,
     memory_of,
+    shown_by_files,
 )
 from louver.protect.verdict import Question, question_of
 from louver.release import told
@@ -205,6 +206,9 @@ def _searched(
         waived=len(solved.judged.waived),
         earlier=None if memory is None else len(memory.entries),
         apart=None if memory is None else memory.remark,
+        is_apart_by_word=memory is not None and memory.is_apart_by_word,
+        n_counts=sum(loaded.cells[number].is_count for number in solved.judged.primary),
+        shown_before=() if memory is None else shown_by_files(memory, options),
     )
     return loaded, solved, result_of(options, loaded, solved, question, time.perf_counter() - started)
 

@@ -38,6 +38,7 @@ __all__ = [
     "earlier_tables",
     "mark_of",
     "memory_of",
+    "shown_by_files",
 ]
 
 
@@ -68,6 +69,14 @@ def earlier_tables(memory: Memory) -> list[Earlier]:
         for entry in memory.entries
         for table in entry.content.get("protected", ())
     ]
+
+
+def shown_by_files(memory: Memory, options: ProtectOptions) -> tuple[str, ...]:
+    """Columns that these tables add up and that earlier files of records publish."""
+    files = [file for entry in memory.entries for file in entry.content.get("files", ())]
+    shown = {name for file in files for name in (*file["quasi"], *file["columns"], *file["too_large"])}
+    summed = dict.fromkeys(table.value for table in options.tables if table.value is not None)
+    return tuple(name for name in summed if name in shown)
 
 
 def audit_together(

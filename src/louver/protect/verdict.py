@@ -41,6 +41,12 @@ class Question:
         Tables and files that were published before about the same people and were asked about together with these; None without a register.
     apart : str or None
         A note for when the register says nothing about these people or some of its publications are left aside.
+    is_apart_by_word : bool
+        Whether only the steward's word says that the people of earlier publications, who may be the same, are others.
+    n_counts : int
+        Primary cells that are counts, which no contributor is asked about.
+    shown_before : tuple of str
+        Variables whose numbers an earlier file of records shows, person by person.
     is_noisy : bool
         Whether readers who average away the noise of cell keys were asked about.
     """
@@ -55,6 +61,9 @@ class Question:
     waived: int
     earlier: int | None = None
     apart: str | None = None
+    is_apart_by_word: bool = False
+    n_counts: int = 0
+    shown_before: tuple[str, ...] = ()
     is_noisy: bool = False
     linked: tuple[tuple[str, str], ...] = ()
 
@@ -99,7 +108,7 @@ class Question:
                 "other people beforehand, can learn more.",
                 "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
             ]
-        if self.apart is not None:
+        if self.apart is not None and not self.is_apart_by_word:
             told.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_noisy:
             return told
@@ -109,16 +118,24 @@ class Question:
             told.append(
                 "Several contributors who tell each other their numbers were not asked about, unless they are one holding."
             )
+            if self.n_counts:
+                told.append("Of counts nobody was asked about who knows to be the only one in a cell.")
         told.append("A reader who knows how the pattern was searched for was not asked about.")
         return told + self.doubts()
 
     def doubts(self) -> list[str]:
         """What was not asked and could matter here, in sentences."""
         told = []
+        if self.is_apart_by_word and self.apart is not None:
+            told.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_circle:
             told.append(
                 "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were "
                 "not asked about."
+            )
+        for name in self.shown_before:
+            told.append(
+                f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was not asked.'
             )
         for first, second in self.dependent:
             told.append(
@@ -145,6 +162,9 @@ def question_of(
     waived: int,
     earlier: int | None = None,
     apart: str | None = None,
+    is_apart_by_word: bool = False,
+    n_counts: int = 0,
+    shown_before: tuple[str, ...] = (),
 ) -> Question:
     """What was asked about these tables."""
     by_variable: dict[str, list[frozenset[str]]] = {}
@@ -167,6 +187,9 @@ def question_of(
         waived=waived,
         earlier=earlier,
         apart=apart,
+        is_apart_by_word=is_apart_by_word,
+        n_counts=n_counts,
+        shown_before=shown_before,
     )
 
 

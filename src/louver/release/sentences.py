@@ -49,6 +49,10 @@ def failsafe_used(n_regions: int) -> str:
     return f"The failsafe was used for {n_regions} regions; they are listed in the results."
 
 
+def bounds_moved(n_leaves: int) -> str:
+    return f"The failsafe moved bounds on the number of groups in {n_leaves} leaf regions, whose people do not fit otherwise."
+
+
 def public_numbers(columns: Sequence[str]) -> str:
     """What a guarantee takes for granted where an estimate rests on public numbers."""
     named = ", ".join(f'"{column}"' for column in columns)

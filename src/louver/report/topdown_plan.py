@@ -7,8 +7,41 @@ from html import escape
 from louver import __version__
 from louver.report.page import page, picture, table
 from louver.topdown.planning.forecast import PlanForecast, percent
+from louver.topdown.spine.forecast import SpineForecast
 
 __all__ = ["plan_report"]
+
+
+def _spine(spine: SpineForecast) -> list[str]:
+    """Areas and geographic levels under both spines."""
+    rows = (
+        (
+            one.kind,
+            one.area or "mean of all",
+            f"{one.leaves:,.0f}",
+            f"{one.steps_geography:,.1f}",
+            f"{one.steps_spine:,.1f}",
+            f"{one.error_geography:,.2f}",
+            f"{one.error_spine:,.2f}",
+        )
+        for one in (*spine.levels, *spine.areas)
+    )
+    return [
+        "<h2>Areas, with the geography and with the spine</h2>",
+        *(f"<p>{escape(line.strip())}</p>" for line in spine.in_words()),
+        table(
+            [
+                "kind",
+                "area",
+                "leaves",
+                "steps, geography",
+                "steps, spine",
+                "error, geography",
+                "error, spine",
+            ],
+            rows,
+        ),
+    ]
 
 
 def plan_report(forecast: PlanForecast) -> str:
@@ -47,6 +80,7 @@ def plan_report(forecast: PlanForecast) -> str:
             ),
         ),
         "<p>Errors are those of one count in one region, averaged over regions. A share is of the whole budget.</p>",
+        *([] if forecast.spine is None else _spine(forecast.spine)),
     ]
     how = (
         f"{forecast.simulations} simulated releases of {forecast.stand_in}"

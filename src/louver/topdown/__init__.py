@@ -405,7 +405,7 @@ def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | 
 def areas(
     release: str | Path,
     *,
-    areas: str | Path | Mapping[str, Sequence[str]],
+    areas: str | Path | Mapping[str, Sequence[str]] | None = None,
     csv: str | Path | None = None,
     run: Run | None = None,
 ) -> AreaTable:
@@ -416,7 +416,8 @@ def areas(
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     areas : path or mapping
-        A table with the columns area and leaf; or the leaves of each area by its name.
+        A table with the columns area and leaf; or the leaves of each area by its name. By default the areas that the release's
+        spine was arranged for, and the geographic regions that are not in it.
     csv : path, optional
         File to make.
 

@@ -20,7 +20,7 @@ from louver.data.read import open_source
 from louver.data.regions import RegionTree
 from louver.data.tabulate import read_text
 from louver.errors import InputError
-from louver.privacy.budget import fraction_of
+from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.neighbours import Relation, check_filter
 from louver.release.manifest import file_entry
 from louver.run import Run
@@ -41,6 +41,8 @@ from louver.topdown.options import (
 )
 from louver.topdown.planning.shares import Aim, choose_shares, with_shares
 from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
+from louver.topdown.spine.areas import read_area_kinds
+from louver.topdown.spine.arrange import ArrangedSpine, arrange
 
 __all__ = [
     "SpecLike",
@@ -99,6 +101,9 @@ def read_design(
         spine = ONE_REGION
     else:
         spine = _read_spine(spec, records, options.geography, where, run)
+    arrangement = _arrangement(spec, records, options, spine, where, run)
+    if arrangement is not None:
+        spine = arrangement.spine
     queries, query_attributes = build_queries(options, attributes, where)
     shares = options.shares or noted
     published = options.published
@@ -118,7 +123,7 @@ def read_design(
             f"{spec.path.name}: all cells are structural zeros; leave some.", file=spec.path.name
         )
     statements = [
-        _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"')
+        _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"', arrangement)
         for number, one in enumerate(options.invariants, start=1)
     ]
     tables = _SideTables(options.geography, run)
@@ -149,6 +154,7 @@ def read_design(
         budget=options.budget(where),
         covariates=covariates,
         has_chosen_shares=options.shares is None and published is None,
+        arrangement=arrangement,
     )
     if shares is None and published is None:
         aim = Aim.named("even", design)
@@ -221,6 +227,30 @@ def _read_spine(
     except InputError as error:
         message = f"{Path(geography.leaves).name}: {error}"
         raise InputError(message, file=geography.leaves, row=error.row, option=error.option) from None
+
+
+def _arrangement(
+    spec: Spec, records: Any, options: TopDownOptions, tree: RegionTree, where: str, run: Run | None
+) -> ArrangedSpine | None:
+    """The spine arranged for areas, where the spec names any."""
+    given = options.spine
+    if given is None:
+        return None
+    if options.geography is None or options.published is not None:
+        message = f'{where}: key "spine" arranges regions, and this spec has none to arrange; leave it out.'
+        raise InputError(message, option="spine")
+    if given.fixed is not None and given.fixed not in tree.names[:-1]:
+        message = f'{where}: key "spine.fixed" names no level above the leaves; correct it.'
+        raise InputError(message, option="spine.fixed")
+    fixed = 0 if given.fixed is None else tree.names.index(given.fixed)
+    names = given.levels or [f"part {n}" for n in range(1, max(tree.n_levels - 1 - fixed, 2))]
+    if len(set(names)) < len(names) or set(names) & set(tree.names):
+        message = f'{where}: key "spine.levels" needs names that differ from each other and from levels of the geography.'
+        raise InputError(message, option="spine.levels")
+    path = _public_file(spec, records, given.areas, f'{where}: key "spine.areas"')
+    kinds = read_area_kinds(path, tree, run, tree.names)
+    power = 2 if options.budget(where).measure is Measure.EPSILON else 1
+    return arrange(tree, fixed, kinds, names, tolerance=given.tolerance, power=power, run=run)
 
 
 def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
@@ -396,9 +426,17 @@ def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute
 
 
 def _invariant(
-    given: InvariantOptions, spine: RegionTree, attributes: Sequence[Attribute], place: str
+    given: InvariantOptions,
+    spine: RegionTree,
+    attributes: Sequence[Attribute],
+    place: str,
+    arrangement: ArrangedSpine | None,
 ) -> Statement:
-    if given.level not in spine.names:
+    known = set(spine.names) if arrangement is None else set(arrangement.geographic.names)
+    if given.level in known - set(spine.names):
+        message = f"{place} is about regions that the spine arranges anew; let the spine begin below them, with fixed."
+        raise InputError(message, option="level")
+    if given.level not in known:
         raise InputError(f"{place} names no level of the geography.", option="level")
     nothing = np.zeros(0, dtype=np.int64)
     return Statement(

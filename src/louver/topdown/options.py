@@ -20,6 +20,10 @@ levels = ["state", "county", "block"]
 prefixes = [2, 5, 15]
 leaves = "blocks.csv"            # public list of the leaves
 
+[topdown.spine]                  # left out: what is measured are the regions of the geography
+areas = "districts.csv"          # columns leaf and area, and perhaps kind: public areas that matter
+fixed = "state"                  # levels up to this one stay, those between it and the leaves are arranged anew
+
 [topdown.queries]                # "detailed", all cells, is always there
 total = []
 age = ["age"]
@@ -79,6 +83,7 @@ __all__ = [
     "RunOptions",
     "SharesOptions",
     "Shrink",
+    "SpineOptions",
     "TopDownOptions",
 ]
 
@@ -128,6 +133,17 @@ class GeographyOptions(Options):
     def region_columns(self) -> tuple[str, ...]:
         """Columns that say where a person is: one for each level, or the one with the leaf's code."""
         return tuple(self.columns or (self.column or "",))
+
+
+class SpineOptions(Options):
+    """`[topdown.spine]`: regions between a fixed level and the leaves, arranged for areas that matter."""
+
+    areas: Annotated[str, Field(min_length=1)]
+    fixed: str | None = None
+    levels: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=8)] | None = (
+        None
+    )
+    tolerance: Annotated[float, Field(ge=0.0, le=10.0)] = 0.05
 
 
 class QueryOptions(Options):
@@ -210,6 +226,7 @@ class TopDownOptions(Options):
     needs_detailed: ClassVar[bool] = True
 
     geography: GeographyOptions | None = None
+    spine: SpineOptions | None = None
     shares: SharesOptions | None = None
     queries: dict[str, Annotated[QueryOptions, BeforeValidator(_as_query)]] = Field(default_factory=dict)
     invariants: list[InvariantOptions] = Field(default_factory=list)
@@ -334,7 +351,7 @@ class AreasOptions(Options):
 
     areas: str | None = option(
         None,
-        "CSV with the columns area and leaf: one row for each leaf or region of each area.",
+        "CSV with the columns area and leaf: one row for each leaf or region of each area. By default the areas of the release's spine.",
         metavar="FILE",
         group="area",
     )

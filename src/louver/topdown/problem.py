@@ -25,6 +25,7 @@ from louver.schema.spec import SourceOptions, Spec
 from louver.schema.validate import validated
 from louver.topdown.knowledge.implied import Implied
 from louver.topdown.options import TopDownOptions
+from louver.topdown.spine.arrange import ArrangedSpine
 
 __all__ = [
     "DETAILED",
@@ -565,6 +566,8 @@ class Design:
         Whether the spec leaves the shares to louver; `options` has them all the same.
     extends : str
         Hash of the measurements of the release that it extends; empty where it extends none.
+    arrangement : ArrangedSpine or None
+        How the spine was arranged for areas; None where it is the geography.
     """
 
     spec: Spec
@@ -584,6 +587,7 @@ class Design:
     notes: tuple[str, ...] = ()
     has_chosen_shares: bool = False
     extends: str = ""
+    arrangement: ArrangedSpine | None = None
 
     @property
     def published_queries(self) -> tuple[Query, ...]:
@@ -620,7 +624,19 @@ class Design:
     def prefixes(self) -> list[int] | None:
         """Lengths of the codes of each level's regions, where a prefix of the leaf's code names them."""
         geography = self.options.geography
-        return None if geography is None else geography.prefixes
+        return None if geography is None or self.arrangement is not None else geography.prefixes
+
+    @property
+    def geographic(self) -> RegionTree:
+        """The regions of the geography, which the spine may have arranged anew."""
+        return self.spine if self.arrangement is None else self.arrangement.geographic
+
+    def stated_options(self) -> dict[str, Any]:
+        """All options, as a manifest has them."""
+        kept = self.options.model_dump(mode="json")
+        if self.options.spine is None:  # as before there were any
+            kept.pop("spine", None)
+        return kept
 
     @property
     def shrink(self) -> float | None:
@@ -653,12 +669,20 @@ class Design:
                 repr(self.attributes).encode(),
                 repr((self.spine.names, self.spine.leaves)).encode(),
                 *([self.extends.encode()] if self.extends else []),
+                *([] if self.arrangement is None else [repr(self.arranged_regions()).encode()]),
             ]
+        )
+
+    def arranged_regions(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Every level above the leaves: its name, and where the children of its regions begin."""
+        names = self.spine.names
+        return tuple(
+            (name, tuple(start.tolist())) for name, start in zip(names, self.spine.starts, strict=False)
         )
 
     def _without(self) -> set[str]:
         """Options that a hash leaves out where they are not given, so that it stays what it was before there were any."""
-        return {"published"} if self.options.published is None else set()
+        return {name for name in ("published", "spine") if getattr(self.options, name, None) is None}
 
     def fingerprint(self) -> str:
         """Hash of everything that determines what is measured and how it is processed."""

@@ -38,6 +38,7 @@ from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.plot import level_figures, release_figures
 from louver.topdown.problem import Design, Histograms, Query, SparseLevel
+from louver.topdown.spine.record import spine_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,6 +65,7 @@ TABLE_FOLDER = "data/tables"
 ERRORS_FILE = "data/errors.parquet"
 REGIONS_FILE = "data/regions.parquet"
 NOT_IN_MANIFEST = ("verdict", "seconds", "stages", "manifest")
+SPINE_FILE = "public/spine.parquet"
 STATEMENTS_FILE = "public/statements.parquet"
 INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
@@ -360,6 +362,7 @@ class TopDownRelease(Shown):
                 for query, meaning in design.published_tables
             },
             **self._promised_errors(),
+            **self._promised_spine(),
         }
 
     def _promised_errors(self) -> dict[str, Any]:
@@ -368,6 +371,15 @@ class TopDownRelease(Shown):
             return {}
         queries = [query.name for query in self.known_error.queries]
         return {"errors": {"file": ERRORS_FILE, "regions": REGIONS_FILE, "queries": queries}}
+
+    def _promised_spine(self) -> dict[str, Any]:
+        """Where leaves lie in a spine that was arranged for areas, and by which rules."""
+        arrangement = self.plan.design.arrangement
+        if arrangement is None:
+            return {}
+        geography = self.plan.design.options.geography
+        prefixes = None if geography is None else geography.prefixes
+        return {"spine": {"file": SPINE_FILE, "prefixes": prefixes, **arrangement.stated()}}
 
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
@@ -388,6 +400,8 @@ class TopDownRelease(Shown):
         write_row_groups(
             writer.path(STATEMENTS_FILE), ((0, part) for part in statements(design)), writer.check
         )
+        if design.arrangement is not None:
+            pq.write_table(spine_table(design.arrangement), writer.path(SPINE_FILE), compression="zstd")
         if report is not None:
             writer.path("report.html").write_text(report, encoding="utf-8")
         return writer.seal(self.manifest(parameters, csv=csv))

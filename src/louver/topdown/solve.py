@@ -212,7 +212,7 @@ def write_release(
         for name in (MEASUREMENTS_FILE, INVARIANTS_FILE):
             (run or Run()).attend(shutil.copyfile, folder / name, writer.path(name))
         release = replace(release, path=Path(out))
-        parameters = release.plan.design.options.model_dump(mode="json")
+        parameters = release.plan.design.stated_options()
         page = (run or Run()).attend(report, release) if report else None
         release.write_into(writer, parameters, page, csv=csv)
     return replace(release, seconds={**release.seconds, "write": time.perf_counter() - began})

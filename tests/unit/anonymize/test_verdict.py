@@ -118,3 +118,25 @@ def test_units_and_parts_note_the_clock_too(tmp_path) -> None:
         numbers(600), quasi=["a", "b"], k=3, seconds=1e-6, parts=2, out=tmp_path / "release"
     )
     assert release.stopped is Stopped.UNFINISHED
+
+
+def test_earlier_publications_that_were_not_asked_about_are_a_finding(tmp_path):
+    """A table that hides a count, an earlier file, and people who are others by the steward's word alone."""
+    people = pa.table(
+        {"town": ["A", "B", "C"] * 20, "sex": ["f", "m"] * 30, "ill": [*["yes"] * 2, *["no"] * 58]}
+    )
+    table = {"name": "ill", "by": ["ill"], "below": 5}
+
+    def release(data, register, out, **more):
+        asked = {"quasi": ["town", "sex"], "method": "greedy", "registry": tmp_path / register}
+        return lv.anonymize(data, **asked, **more, out=tmp_path / out).verdict
+
+    healthy = people.drop_columns(["ill"])
+    lv.audit(people, tables=[table], registry=tmp_path / "tables", publish=tmp_path / "table", no_advice=True)
+    after_table = release(people, "tables", "first", identifying=["ill"])
+    assert after_table.level == "care" and "1 table of the same records" in str(after_table)
+    assert release(healthy, "files", "second").level == "ok"
+    after_file = release(healthy, "files", "third")
+    assert after_file.level == "care" and "which this one was not compared with" in str(after_file)
+    by_word = release(healthy.slice(0, 50), "files", "fourth", new_population=True)
+    assert by_word.level == "care" and "by --new-population they count as other people" in str(by_word)

@@ -163,3 +163,32 @@ def test_labels_that_nobody_has_count_nobody(tmp_path: Path) -> None:
     assert protect(tmp_path, "out", tables=[PEOPLE], spec=tmp_path / "spec.toml").published
     margin = Register(tmp_path / "register").entries[0].content["tables"][0]["margins"][1]
     assert margin["labels"] == [labels] and margin["lower"][0] == margin["upper"][0] == 0
+
+
+def test_other_people_by_word_alone_are_a_doubt(tmp_path: Path) -> None:
+    """Five firms have gone: the rest may be the same, and only the steward says that they are not."""
+    assert protect(tmp_path, "first").verdict.level == "ok"
+    fewer = protect(tmp_path, "second", data=records(FIRMS[:-5]), new_population=True)
+    assert fewer.published and fewer.verdict.level == "care"
+    assert any("by --new-population they count as other people" in reason for reason in fewer.verdict.reasons)
+
+
+def test_a_file_of_records_that_shows_the_numbers_is_a_doubt(tmp_path: Path) -> None:
+    """Turnover stands in the file record by record, so that hiding its sums protects nobody."""
+    asked = {"quasi": ["trade", "size"], "k": 4, "identifying": ["id"], "method": "greedy", "suppress": 0.1}
+    lv.anonymize(
+        records(), **asked, sensitive=["turnover"], registry=tmp_path / "register", out=tmp_path / "file"
+    )
+    sums = protect(tmp_path)
+    assert sums.question.shown_before == ("turnover",) and sums.verdict.level == "care"
+    assert any('shows numbers of "turnover" person by person' in reason for reason in sums.verdict.reasons)
+    assert protect(tmp_path, tables=[PEOPLE]).question.shown_before == ()
+
+
+def test_counts_are_asked_about_outsiders_alone(tmp_path: Path) -> None:
+    """Who knows to be the only one of a hidden count may subtract it; the verdict says that nobody asked."""
+    alone = "nobody was asked about who knows to be the only one"
+    by_both = {"name": "people", "by": ["trade", "size"]}
+    asked = {"registry": None, "attackers": "contributors"}
+    assert alone in str(protect(tmp_path, tables=[by_both], **asked).verdict)
+    assert alone not in str(protect(tmp_path, **asked).verdict)

@@ -41,7 +41,8 @@ def outlined(path: str, run: Run) -> Outlines:
 def _topdown(release: Release, run: Run) -> Regions:
     rows = region_totals(release.path, run).to_pylist()
     levels = list(dict.fromkeys(row["level"] for row in rows))
-    is_path = release.promises[0].get("prefixes") is None
+    promise = release.promises[0]
+    is_path = promise.get("prefixes") is None and promise.get("spine") is None
     place = {(row["level"], row["region"]): i for i, row in enumerate(rows)}
     listed = []
     for row in rows:

@@ -27,12 +27,17 @@ def loss_of(privacy: Mapping[str, Any]) -> str:
 
 def groups_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
     """The verdict on a release of group sizes, from what its manifest says about its noise."""
-    return _verdict(privacy, "", given_known(privacy), is_private, is_for_release)
+    first = privacy.get("first_release")
+    also = "" if first is None else f" beside {loss_of(first)} for the release of people that it agrees with"
+    return _verdict(privacy, also, given_known(privacy), is_private, is_for_release)
 
 
 def given_known(privacy: Mapping[str, Any]) -> str:
     """What is protected, and what the guarantee takes as known."""
     return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
+
+
+UNSEEN_NOISE = "Whether the answers have that noise, and whether it was drawn once, cannot be seen from them."
 
 
 def topdown_verdict(
@@ -50,9 +55,8 @@ def _topdown_verdict(privacy: Mapping[str, Any], is_private: bool, is_for_releas
             f"The noise was drawn and published by {by}; louver claims no privacy loss of its own. "
             f"The variances stated amount to {privacy['measure']} = {float(Fraction(privacy['amount'])):.4g} ({privacy['neighbours']})."
         )
-        return Verdict(
-            Level.OK, sentence, tuple(f"Exact in these files: {what}." for what in privacy["invariants"])
-        )
+        exact = (f"Exact in these files: {what}." for what in privacy["invariants"])
+        return Verdict(Level.CARE, sentence, (UNSEEN_NOISE, *exact))
     first = privacy.get("first_release")
     also = "" if first is None else f" beside {loss_of(first)} for the release it extends"
     given = ", given the exact counts listed below" if privacy["not_protected"] else ""

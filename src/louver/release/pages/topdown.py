@@ -68,6 +68,7 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
                 for level in levels
             ],
         ),
+        *_spine(manifest),
         figure(_sizes(levels), "People of the regions of the last levels, the largest first."),
         f"<p>{_meaning_of_errors(r)} Counts that are small compared with it are mostly noise.</p>",
         *_known_error(r),
@@ -245,6 +246,24 @@ def _knowledge(manifest: Manifest) -> list[str]:
     if not lines:
         return [f"<p>No invariants and no bounds. {told}</p>"]
     return [table(["statement", "kind", "level", "about"], lines), f"<p>{told}</p>"]
+
+
+def _spine(manifest: Manifest) -> list[str]:
+    """What the leaves of a region share, where regions were arranged for areas."""
+    spine = next((own["spine"] for own in manifest.promises if own.get("spine")), None)
+    if spine is None:
+        return []
+    names = [level["name"] for level in manifest.results["levels"]]
+    first = spine["geography"].index(spine["fixed"]) + 1
+    rules = (
+        f"{name}: the same {' and '.join([rule['geography'], *rule['areas']])}"
+        for name, rule in zip(names[first:], spine["rules"], strict=False)
+    )
+    kinds = " and ".join(spine["kinds"])
+    return [
+        f"<p>Regions below level {escape(spine['fixed'])} were arranged for areas ({escape(kinds)}), by public lists alone. What the leaves of a "
+        f"region share: {escape('; '.join(rules))}. {escape(spine['file'])} has the place of every leaf.</p>"
+    ]
 
 
 def _evaluation(levels: Levels) -> list[str]:

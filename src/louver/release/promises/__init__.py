@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from louver.release.promises.agreement import PromisedAgreement, check_agreement
 from louver.release.promises.base import Context, Outcome, Promise, Registered
 from louver.release.promises.closeness import TCloseness, check_t_closeness
 from louver.release.promises.columns import Columns, CsvCopy, check_columns, check_csv
@@ -69,6 +70,7 @@ PROMISES: Mapping[str, Registered] = {
     "t-closeness": Registered(TCloseness, check_t_closeness),
     "group-table": Registered(PublishedGroups, check_group_table),
     "group-counts": Registered(GroupCounts, check_group_counts, only=frozenset({"M_H^r", "M_c^r"})),
+    "agreement": Registered(PromisedAgreement, check_agreement, only=frozenset({"louver"})),
     "topdown": Registered(TopDown, check_topdown),
     "extension": Registered(PromisedExtension, check_extension),
     "edit-rules": Registered(EditRules, check_edit_rules),
@@ -95,7 +97,11 @@ REQUIRED: Mapping[str, Required] = {
         one_of=frozenset({"k-anonymity", "k-map", "k-units", "freeform"}),
         may=frozenset({"l-diversity", "t-closeness", "columns", "csv", "one-recoding", "whole-units"}),
     ),
-    "groups": Required(always=frozenset(), one_of=frozenset({"group-table", "group-counts"})),
+    "groups": Required(
+        always=frozenset(),
+        one_of=frozenset({"group-table", "group-counts"}),
+        may=frozenset({"agreement"}),
+    ),
     "protect": Required(
         always=frozenset(), one_of=frozenset({"protected-tables", "rounded-tables", "cell-key-tables"})
     ),

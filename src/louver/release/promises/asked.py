@@ -103,10 +103,30 @@ def _holds_all(columns: Sequence[str], asked: Entry) -> bool:
 
 
 def _groups(manifest: Manifest) -> Iterator[str]:
-    """The levels that were asked for."""
+    """The levels that were asked for, and the release that sizes agree with."""
+    by_name, asked = _by_name(manifest.promises), manifest.parameters
     for entry in manifest.promises:
-        if entry.get("levels") != ["total", *manifest.parameters.get("regions", [])]:
+        if entry.get("promise") != "agreement" and entry.get("levels") != [
+            "total",
+            *manifest.parameters.get("regions", []),
+        ]:
             yield "the levels promised are not those that were asked for"
+    agreed = by_name.get("agreement", [])
+    first = asked.get("agrees_with")
+    if [entry.get("first_digest") for entry in agreed] != ([] if first is None else [first]):
+        yield "the agreement that was asked for is not promised"
+    has_bounds = asked.get("most_groups") is not None or asked.get("least_groups") is not None
+    for entry in agreed:
+        if (entry.get("members"), entry.get("heads")) != (asked.get("members"), asked.get("heads")):
+            yield "the agreement speaks of other people than were asked for"
+        if entry.get("largest") != asked.get("max_size"):
+            yield "the agreement speaks of other sizes than were asked for"
+        if (entry.get("bounds") is not None) != has_bounds:
+            yield "the bounds that were asked for are not promised"
+        if (entry.get("prefixes") is not None) != (asked.get("code") is not None):
+            yield "the agreement speaks of other regions than were asked for"
+        if entry.get("moved") and not asked.get("failsafe"):
+            yield "bounds were moved without a failsafe"
 
 
 def _audit(manifest: Manifest) -> Iterator[str]:

@@ -17,6 +17,7 @@ from louver.release.manifest import Manifest
 from louver.release.promises.base import Context, Outcome
 from louver.release.promises.copies import csv_of, excel_of
 from louver.release.promises.measurements import MEASUREMENTS
+from louver.release.promises.spine import spine_columns
 
 __all__ = ["check_contents"]
 
@@ -87,6 +88,12 @@ def _groups(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[
     yield "measurements/groups.parquet", [MEASURED]
     if manifest.parameters.get("total") == "public":
         yield "invariants.parquet", [["invariant", "value"]]
+    if "agreement" in by_name:
+        agreement = by_name["agreement"]
+        yield str(agreement.get("first")), [[*agreement.get("regions", ()), *agreement.get("attributes", ())]]
+        yield str(agreement.get("first_manifest")), ()
+        if agreement.get("bounds") is not None:
+            yield str(agreement["bounds"]), [[*regions[:-1], "least_groups", "most_groups"]]
 
 
 def _topdown(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
@@ -98,6 +105,8 @@ def _topdown(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple
     yield str(promise.get("measurements")), [MEASURED]
     yield str(promise.get("statements")), [["statement", "region", "lower", "upper"]]
     yield str(promise.get("invariants")), [["invariant", "level", "region", "value"]]
+    if promise.get("spine") is not None:
+        yield str(promise["spine"]["file"]), [spine_columns(promise["spine"], promise.get("levels", ()))]
     for table in promise.get("tables", {}).values():
         yield str(table["file"]), ()  # compared with the people, column by column
     if promise.get("errors") is not None:

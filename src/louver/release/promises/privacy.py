@@ -140,7 +140,7 @@ def check_privacy(context: Context) -> Outcome:
     if manifest.parameters.get("quantity") is not None:
         told += ", given the largest quantity of a record that its maker states"
     if claim.first_release is not None:
-        told += f"; the release that it extends lost {claim.first_release.measure} = {claim.first_release.amount} more"
+        told += f"; the release that it builds on lost {claim.first_release.measure} = {claim.first_release.amount} more"
     return Outcome(True, told)
 
 
@@ -409,7 +409,11 @@ def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measure
         return
     query = queries.pop()
     is_public = INVARIANTS in context.folder.files
-    yield from _total_problems(context, claim, query, is_public)
+    known_exactly = _first_known(context, claim)
+    if isinstance(known_exactly, str):
+        yield known_exactly
+        return
+    yield from _total_problems(context, claim, query, is_public, known_exactly)
     changes = [
         groups_sensitivity(query, claim.neighbours, noise[level.name, query], manifest.parameters, is_public)
         for level in levels
@@ -463,7 +467,26 @@ def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Wa
     return [[((2, 1), (1, 2))] * above + [((1, 4),)] * (n - above) for above in range(n + 1)]
 
 
-def _total_problems(context: Context, claim: Claim, query: str, is_public: bool) -> Iterator[str]:
+def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] | str:
+    """What a release of people that the sizes agree with publishes exactly and does not protect; or what is wrong with it."""
+    if not _is_extension(context):
+        return (
+            ([], []) if claim.first_release is None else "the manifest speaks of a first release without one"
+        )
+    first = parse(read_json(context.folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
+    for problem in _first_problems(claim, first, context.manifest):
+        return problem
+    told = Claim.model_validate_json(json.dumps(first.privacy))
+    if told.neighbours != claim.neighbours:
+        return "the two releases protect other neighbours"
+    if told.neighbours == "add-remove-record" and told.invariants:
+        return "the first release publishes counts exactly, so that nobody could be added or removed"
+    return list(told.invariants), list(told.not_protected or ())
+
+
+def _total_problems(
+    context: Context, claim: Claim, query: str, is_public: bool, first: tuple[list[str], list[str]]
+) -> Iterator[str]:
     """What is published exactly: the number of groups, if the folder has it, and regions taken from the data."""
     manifest = context.manifest
     entry: Mapping[str, Any] = manifest.promises[0] if manifest.promises else {}
@@ -480,7 +503,8 @@ def _total_problems(context: Context, claim: Claim, query: str, is_public: bool)
     invariants = [UNITS] * is_public + [REGIONS] * bool(manifest.parameters.get("domain_from_data"))
     disclosed = ["the total number of groups, exactly"] * is_public
     disclosed += [f"{REGIONS}, exactly"] * bool(manifest.parameters.get("domain_from_data"))
-    if list(claim.invariants) != invariants or list(manifest.disclosures) != disclosed:
+    if list(claim.invariants) != [*invariants, *first[0]] or list(manifest.disclosures) != disclosed:
         yield "the invariants named are not those that the folder and the parameters show"
-    if claim.not_protected not in (None, (ALONE, UNHIDDEN) if is_public else ()):
+    own = (ALONE, UNHIDDEN) if is_public else ()
+    if claim.not_protected not in (None, (*own, *first[1])):
         yield "what the manifest calls not protected is not what a public total tells"

@@ -43,11 +43,19 @@ from louver.release.sentences import (
     ROUNDED_CELLS,
     TABLES,
     WEAKER,
+    bounds_moved,
     column_disclosed,
     failsafe_used,
     public_numbers,
 )
-from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, parse_json, read_bytes
+from louver.release.strict_json import (
+    MOST_BYTES,
+    NOT_AS_WRITTEN,
+    is_as_written,
+    parse_json,
+    read_bytes,
+    read_json,
+)
 
 __all__ = ["MAKERS_WORD", "check_parameters", "check_stated"]
 
@@ -353,6 +361,13 @@ class GroupsParameters(_StatedPart):
     across: Literal["error", "split"] = "error"
     total: Literal["public", "noisy"]
     neighbours: Neighbours
+    agrees_with: Sha256 | None = None
+    members: Labels = {}
+    heads: Labels = {}
+    code: Own | None = None
+    most_groups: Own | None = None
+    least_groups: Own | None = None
+    failsafe: bool = False
     seed: int | None = None
     evaluate: bool = False
     as_published: bool = False
@@ -393,6 +408,13 @@ class Geography(_StatedPart):
     column: Own | None = None
     prefixes: Annotated[list[Count], AfterValidator(_ascending)] | None = None
     columns: Owns | None = None
+
+
+class SpineAsked(_StatedPart):
+    areas: Own
+    fixed: Name | None = None
+    levels: Names | None = None
+    tolerance: Number
 
 
 class StatedShares(_StatedPart):
@@ -469,6 +491,7 @@ class PublishedAsked(_StatedPart):
 
 class TopDownParameters(_StatedPart):
     geography: Geography | None = None
+    spine: SpineAsked | None = None
     shares: StatedShares | None = None
     queries: dict[Name, QueryAsked] = {}
     invariants: list[InvariantAsked] = []
@@ -626,6 +649,8 @@ def check_stated(context: Context, accepted: int | None = 0) -> Outcome:
             return Outcome(False, f"the first release's manifest {NOT_AS_WRITTEN}")
         first = parse(parse_json(text), FIRST_MANIFEST)
         own = _topdown_known(folder, first)
+        if manifest.verb == "groups":
+            own.names |= _group_regions(folder, manifest)
         for problem in _problems(first, own):
             return Outcome(False, f"the first release's manifest: {problem}")
         known.untraced |= own.untraced
@@ -743,6 +768,11 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         yield "the results list other levels than were asked for"
 
 
+def _moved(manifest: Manifest) -> list[int]:
+    """In how many leaf regions a failsafe moved bounds, as promised; nothing where nothing is."""
+    return [entry["moved"] for entry in manifest.promises if entry.get("promise") == "agreement"]
+
+
 PROTECTED_CELLS = {"hide": HIDDEN_CELLS, "round": ROUNDED_CELLS, "cellkey": CELL_KEY_CELLS}
 PROTECTED_PROMISES = {"hide": "protected-tables", "round": "rounded-tables", "cellkey": "cell-key-tables"}
 """Of each method of `protect`."""
@@ -765,6 +795,7 @@ def _warnings(manifest: Manifest) -> list[str]:
         is_rounded = manifest.method in ("M_H^r", "M_c^r") and "query" in manifest.results
         return (
             [NOT_PRIVATE] * manifest.not_private
+            + [bounds_moved(n) for n in _moved(manifest) if n]
             + [CHAIN] * (manifest.method == "M_c^ch" and manifest.parameters.get("as_published") is True)
             + [ROUNDED_ALONE] * is_rounded
         )
@@ -865,7 +896,22 @@ def _protect_known(folder: Folder, manifest: Manifest) -> TracedStrings:
 
 
 def _groups_known(folder: Folder, manifest: Manifest) -> TracedStrings:
-    return TracedStrings(frozenset(["total", *folder.schema("data/groups.parquet").names]))
+    names = {"total", *folder.schema("data/groups.parquet").names}
+    labels: set[str] = set()
+    if FIRST_MANIFEST in folder.files:
+        first = parse(read_json(folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
+        attributes = promise_of(first, "topdown")["attributes"]
+        names |= set(attributes) | set(promise_of(first, "topdown")["regions"])
+        labels |= {label for own in attributes.values() for label in own}
+    return TracedStrings(frozenset(names), frozenset(labels))
+
+
+def _group_regions(folder: Folder, manifest: Manifest) -> set[str]:
+    """The codes of all regions that the sizes have, alone and as paths."""
+    columns = list(manifest.parameters["regions"])
+    rows = without_dictionary(folder.table(GROUPS).select(columns)).to_pylist()
+    paths = {tuple(label for label in row.values() if label is not None) for row in rows}
+    return {"/".join(path) for path in paths} | {path[-1] for path in paths if path}
 
 
 def _topdown_known(folder: Folder, manifest: Manifest) -> TracedStrings:
@@ -881,6 +927,8 @@ def _topdown_known(folder: Folder, manifest: Manifest) -> TracedStrings:
         }
         if entry.get("promise") == "topdown":
             names |= set((entry.get("errors") or {}).get("queries", ()))
+            spine = entry.get("spine") or {}
+            names |= {*spine.get("geography", ()), *spine.get("kinds", ())}
             labels |= {label for own in entry.get("attributes", {}).values() for label in own}
             tables = entry.get("tables", {}).values()
             labels |= {label for table in tables for own in table["attributes"].values() for label in own}
@@ -945,12 +993,23 @@ def _topdown_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
         yield "the results state another number of people than the file has"
     if publisher_of(manifest) is None and not _are_regions_measured(folder, results["levels"]):
         yield "the results state other numbers of regions than were measured"
+    if not _is_spine_asked_for(promise_of(manifest, "topdown").get("spine"), asked):
+        yield "the promise has another spine than was asked for"
     for measure in ("epsilon", "rho"):
         amount, stated = asked.get(measure), results.get(measure)
         if amount is None or stated is None or asked.get("delta") is not None:
             continue
         if float(exact_fraction(amount)) < stated:  # queries whose answers are public cost nothing
             yield "the results state a greater loss than was asked for"
+
+
+def _is_spine_asked_for(spine: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
+    """Whether a spine was arranged where one was asked for, in the geography and below the level that were named."""
+    given = asked.get("spine")
+    if spine is None or given is None:
+        return spine is None and given is None
+    levels = (asked.get("geography") or {}).get("levels", [])
+    return bool(list(spine["geography"]) == levels and spine["fixed"] == (given.get("fixed") or levels[0]))
 
 
 def _are_regions_measured(folder: Folder, levels: Sequence[Mapping[str, Any]]) -> bool:

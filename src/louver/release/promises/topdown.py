@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyarrow import csv
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,17 +23,25 @@ from louver.data.write import spreadsheet_safe
 from louver.release.folder import BATCH_ROWS, Folder, Malformed, without_dictionary
 from louver.release.promises.base import Context, Outcome, Places, Promise, count_distinct, places_in
 from louver.release.promises.measurements import publisher_of
+from louver.release.promises.spine import SpineFile, regions_of_leaves, spine_problems
 from louver.release.promises.topdown_errors import ERROR_COLUMNS, PublishedErrors
 
 __all__ = ["Rows", "TopDown", "check_topdown", "leaf_codes"]
 
 Labels = tuple[str, ...]
+Small = NDArray[np.int32]
 Cells = dict[str, Labels]
 Names = Annotated[Labels, Field(min_length=1)]
 
 EVERYBODY = "all"  # the level and the region of a release without geography
 MOST_KEYS = 2**62
 """Largest product of leaves and cells that a 64-bit number can index."""
+
+AT_ONCE = 1 << 20
+"""Approximate number of combinations of leaf and cell that are added up together."""
+
+MOST_SHARED = 1 << 16
+"""Most combinations at the end of some people that the next ones may have too."""
 
 NEAR = 1e-6
 """Tolerated relative difference between a stated variance and that of the discrete distribution with the same parameter."""
@@ -65,11 +74,14 @@ class TopDown(Promise):
     regions : tuple of str
         Geography columns of the microdata; none if there is one region, "all".
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`.
+        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`, or a spine
+        says where it lies.
     exact : mapping
         Level of each invariant.
     cells : mapping
         For every invariant and bound the labels that it counts, by attribute.
+    spine : SpineFile or None
+        Where leaves lie, if regions were arranged for areas.
     """
 
     promise: Literal["topdown"]
@@ -87,6 +99,7 @@ class TopDown(Promise):
     cells: dict[str, Cells]
     tables: dict[str, Table]
     errors: ErrorFiles | None = None
+    spine: SpineFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,38 +108,39 @@ class PublishedPeople:
 
     Attributes
     ----------
-    leaf, cell, count : int64 (combinations,)
+    leaf, cell, count : whole numbers (combinations,)
+        Ascending by leaf, then cell.
     shape : tuple of int
         Numbers of labels of the attributes, whose places a cell is made of.
-    region_of : tuple of int64 (leaves,)
+    region_of : tuple of whole numbers (leaves,)
         For each level the region of every leaf.
     regions : tuple of pyarrow.Array
         For each level the codes of its regions.
     """
 
-    leaf: Ints
-    cell: Ints
+    leaf: Ints | Small
+    cell: Ints | Small
     count: Ints
     attributes: Mapping[str, Labels]
-    region_of: tuple[Ints, ...]
+    region_of: tuple[Small, ...]
     regions: tuple[pa.Array, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(len(labels) for labels in self.attributes.values())
 
-    def codes(self) -> dict[str, Ints]:
-        """Place of each combination's label, by attribute."""
-        places = np.unravel_index(self.cell, self.shape) if self.shape else ()
+    def codes_of_cells(self) -> dict[str, Ints]:
+        """Place of each cell's label, by attribute."""
+        places = np.indices(self.shape, np.int32).reshape(len(self.shape), -1)
         return dict(zip(self.attributes, places, strict=True))
 
     def inside(self, cells: Mapping[str, Sequence[str]]) -> Bools:
         """Combinations that have one of the labels in every attribute named."""
-        answer = np.ones(len(self.count), dtype=np.bool_)
-        codes = self.codes()
+        is_inside = np.ones(prod(self.shape), dtype=np.bool_)
+        codes = self.codes_of_cells()
         for name, labels in cells.items():
-            answer &= np.isin(codes[name], [self.attributes[name].index(label) for label in labels])
-        return answer
+            is_inside &= np.isin(codes[name], [self.attributes[name].index(label) for label in labels])
+        return is_inside[self.cell]
 
     def by_region(self, level: int, cells: Mapping[str, Sequence[str]]) -> Ints:
         """People in a set of cells, for every region of a level."""
@@ -190,7 +204,7 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
     n_cells = prod(shape)
     if len(leaves) * n_cells > MOST_KEYS:
         raise Malformed("there are more cells than can be told apart")
-    found: list[tuple[Ints, Ints]] = []
+    runs = _Runs()
     places = Places(leaves)
     for batch in folder.batches(promise.file, names):
         leaf = places.of(leaf_codes(batch, promise.regions))
@@ -200,21 +214,67 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
         if any((code < 0).any() for code in codes):
             return "a person has a label that is not in the domain"
         cell = np.ravel_multi_index(codes, shape) if shape else np.zeros(batch.num_rows, np.int64)
-        found.append(np.unique(leaf * n_cells + cell, return_counts=True))
-        if sum(len(keys) for keys, _ in found) > 4 * BATCH_ROWS + 2 * len(found[0][0]):
-            found = [_added(found)]
-    keys, counts = _added(found)
-    leaf, cell = np.divmod(keys, n_cells)
-    regions = [_level_codes(leaves, promise, level) for level in range(len(promise.levels))]
-    encoded = [codes.dictionary_encode() for codes in regions]
+        runs.add(*np.unique(leaf * n_cells + cell, return_counts=True))
+    del places
+    own_leaf, own_cell, counts = runs.divided(n_cells)
+    region_of, regions = [], []
+    for codes in _codes_by_level(folder, leaves, promise):
+        encoded = codes.dictionary_encode()
+        region_of.append(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32))
+        regions.append(encoded.dictionary)
     return PublishedPeople(
-        leaf=leaf,
-        cell=cell,
+        leaf=own_leaf,
+        cell=own_cell,
         count=counts,
         attributes=promise.attributes,
-        region_of=tuple(e.indices.to_numpy(zero_copy_only=False).astype(np.int64) for e in encoded),
-        regions=tuple(e.dictionary for e in encoded),
+        region_of=tuple(region_of),
+        regions=tuple(regions),
     )
+
+
+class _Runs:
+    """Counts by ascending key, from parts that mostly come in the order of their keys, as louver writes people.
+
+    A part that begins where the last one ended is kept as it is but for the end of that one. Other parts are added up together.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Ints, Ints]] = []
+        self._loose: list[tuple[Ints, Ints]] = []
+
+    def add(self, keys: Ints, counts: Ints) -> None:
+        """Add a part with ascending keys."""
+        if not len(keys):
+            return
+        if not self._runs:
+            self._runs.append((keys, counts))
+            return
+        last, held = self._runs[-1]
+        kept = int(np.searchsorted(last, keys[0]))
+        if kept == 0 or len(last) - kept > MOST_SHARED:
+            self._loose.append((keys, counts))
+            if sum(len(own) for own, _ in self._loose) > 4 * BATCH_ROWS + 2 * len(self._loose[0][0]):
+                self._loose = [_added(self._loose)]
+            return
+        if kept < len(last):
+            self._runs[-1] = (last[:kept].copy(), held[:kept].copy())
+            keys, counts = _added([(last[kept:], held[kept:]), (keys, counts)])
+        self._runs.append((keys, counts))
+
+    def divided(self, n_cells: int) -> tuple[Small, Small, Ints]:
+        """Leaf, cell and count of everything that was added."""
+        if self._loose:
+            self._runs, self._loose = [_added([*self._runs, *self._loose])], []
+        size = sum(len(keys) for keys, _ in self._runs)
+        leaf, cell = np.empty(size, np.int32), np.empty(size, np.int32)
+        count = np.empty(size, np.int64)
+        place = 0
+        for keys, counts in self._runs:
+            here = slice(place, place + len(keys))
+            leaf[here], cell[here] = np.divmod(keys, n_cells)
+            count[here] = counts
+            place += len(keys)
+        return leaf, cell, count
 
 
 def _added(found: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
@@ -237,6 +297,14 @@ def leaf_codes(batch: pa.Table, regions: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(*columns, "/").combine_chunks()
 
 
+def _codes_by_level(folder: Folder, leaves: pa.Array, promise: TopDown) -> Iterator[pa.Array]:
+    """For every level the region of each leaf."""
+    if promise.spine is not None:
+        yield from regions_of_leaves(folder, promise.spine, promise.levels, leaves)
+    else:
+        yield from (_level_codes(leaves, promise, level) for level in range(len(promise.levels)))
+
+
 def _level_codes(leaves: pa.Array, promise: TopDown, level: int) -> pa.Array:
     """The region of a level that each leaf lies in."""
     if promise.prefixes is not None:
@@ -248,6 +316,8 @@ def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> It
     """The claims that do not hold, if any."""
     folder = context.folder
     yield from _variance_problems(context, promise)
+    if promise.spine is not None:
+        yield from spine_problems(folder, promise.spine, promise.levels, promise.measurements)
     for zero in promise.structural_zeros:
         if people.inside(zero).any():
             yield "there are people in a structural zero"
@@ -356,11 +426,8 @@ def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Ta
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
         raise Malformed("there are more cells than can be told apart")
-    merged_cell = merged_cells(people, table, shape)
-    levels = [
-        _WantedCounts.of(people, level, people.region_of[level][people.leaf] * prod(shape) + merged_cell)
-        for level in range(len(promise.levels))
-    ]
+    row_of = merged_cells(people, table, shape)
+    levels = [_WantedCounts.of(people, level, row_of, prod(shape)) for level in range(len(promise.levels))]
     for batch in folder.batches(table.file, names):
         level_of = places_in(batch["level"], pa.array(promise.levels))
         for level in np.unique(level_of):
@@ -380,8 +447,26 @@ class _WantedCounts:
     is_met: Bools
 
     @classmethod
-    def of(cls, people: PublishedPeople, level: int, keys: Ints) -> _WantedCounts:
-        keys, counts = _added([(keys, people.count)])
+    def of(cls, people: PublishedPeople, level: int, row_of: Ints, n_rows: int) -> _WantedCounts:
+        """By region and row, some whole regions at a time where people stand by regions."""
+        region_of, n = people.region_of[level], len(people.leaf)
+        parts: list[tuple[Ints, Ints]] = []
+        first = 0
+        while first < n:
+            last = min(first + AT_ONCE, n)
+            # To the end of the region that the last of them is in, if its leaves stand together.
+            end = int(np.searchsorted(region_of, region_of[people.leaf[last - 1]], side="right"))
+            last = max(last, int(np.searchsorted(people.leaf, end)))
+            own = slice(first, last)
+            keys = region_of[people.leaf[own]].astype(np.int64) * n_rows + row_of[people.cell[own]]
+            parts.append(_added([(keys, people.count[own])]))
+            first = last
+        keys, counts = (
+            np.concatenate([np.zeros(0, np.int64), *own])
+            for own in ([k for k, _ in parts], [c for _, c in parts])
+        )
+        if not (np.diff(keys) > 0).all():
+            keys, counts = _added([(keys, counts)])
         return cls(Places(people.regions[level]), keys, counts, np.zeros(len(keys), np.bool_))
 
     def takes(self, rows: pa.Table, table: Table, shape: Sequence[int]) -> bool:
@@ -402,10 +487,10 @@ class _WantedCounts:
 
 
 def merged_cells(people: PublishedPeople, table: Table, shape: Sequence[int]) -> Ints:
-    """Cell of a table that each combination of the microdata counts in."""
+    """Row of a table that each cell of the microdata counts in."""
     if not shape:
-        return np.zeros(len(people.count), np.int64)
-    codes, merged_codes = people.codes(), []
+        return np.zeros(prod(people.shape), np.int64)
+    codes, merged_codes = people.codes_of_cells(), []
     for name, merged in table.attributes.items():
         new = {old: place for place, olds in enumerate(merged.values()) for old in olds}
         merged_codes.append(

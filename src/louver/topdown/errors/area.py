@@ -27,6 +27,7 @@ from louver._html import Shown
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, plain_files, without_dictionary
 from louver.release.manifest import read_manifest
+from louver.release.promises.spine import named_areas
 from louver.release.promises.topdown import PublishedPeople, TopDown, count_people, leaf_codes, merged_cells
 from louver.run import Run
 from louver.topdown.errors.error_model import ErrorModel, Family, Interval, family_of, in_units, union_error
@@ -219,7 +220,10 @@ class OpenRelease:
     tree : ErrorTree
     queries : list of (Query, labels of its rows)
     leaves_of : mapping of str to sequence of int
-        Leaves of every region, by its code; also of tabulated regions, if the leaf codes identify them.
+        Leaves of every region, by its code; also of tabulated regions, if the leaf codes identify them, and of the areas and geographic
+        regions of a spine that was arranged for them.
+    named : tuple of str
+        Those areas and geographic regions, as "kind: name".
     """
 
     promise: TopDown
@@ -227,6 +231,7 @@ class OpenRelease:
     tree: ErrorTree
     queries: list[tuple[Query, list[dict[str, str]]]]
     leaves_of: dict[str, Sequence[int]]
+    named: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, release: Path, run: Run | None = None) -> OpenRelease:
@@ -237,7 +242,11 @@ class OpenRelease:
         published = read_manifest(release).parameters.get("published") or {}
         if published.get("tabulation") == TABULATED:
             leaves_of |= _tabulated(codes[-1])
-        return cls(promise, folder, tree, queries, leaves_of)
+        named: dict[str, Sequence[int]] = {}
+        if promise.spine is not None:
+            named = _named(folder, promise, codes[-1])
+            leaves_of = {name.partition(": ")[2]: own for name, own in named.items()} | leaves_of
+        return cls(promise, folder, tree, queries, leaves_of | named, tuple(named))
 
     def places(self, named: Sequence[tuple[int, str]], name: str) -> Ints:
         """Indices of the leaves named by rows of a file, ascending."""
@@ -246,6 +255,15 @@ class OpenRelease:
     def area(self, chosen: Ints, run: Run | None = None) -> Area:
         """What the release says about some leaves combined."""
         return _area(self, chosen, run)
+
+
+def _named(folder: Folder, promise: TopDown, leaves: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Leaves of the areas and geographic regions of a spine, by kind and name."""
+    assert promise.spine is not None
+    try:
+        return {**named_areas(folder, promise.spine, promise.levels, leaves)}
+    except (Malformed, OSError, pa.ArrowException):
+        raise damaged(folder.path.name) from None
 
 
 TABULATED = 16
@@ -401,7 +419,7 @@ def _regions(
 
 def _leaf_histograms(people: PublishedPeople, n_leaves: int, n_cells: int) -> SparseLevel:
     start = np.searchsorted(people.leaf, np.arange(n_leaves + 1)).astype(np.int64)
-    return SparseLevel(start=start, cell=people.cell % n_cells, count=people.count)
+    return SparseLevel(start=start, cell=(people.cell % n_cells).astype(np.int64), count=people.count)
 
 
 def _every_cell(promise: TopDown) -> PublishedPeople:

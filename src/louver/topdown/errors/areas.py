@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from louver._html import Shown
@@ -91,10 +92,12 @@ def _row(name: str, area: Area, count: AreaCount) -> dict[str, Any]:
 
 
 def read_areas(
-    release: Path, areas: str | Path | Mapping[str, Sequence[str]], run: Run | None = None
+    release: Path, areas: str | Path | Mapping[str, Sequence[str]] | None, run: Run | None = None
 ) -> AreaTable:
-    """What a release says about every area listed in a file or in a mapping of names to leaves."""
+    """What a release says about every area listed in a file or in a mapping of names to leaves; of its spine by default."""
     name = "areas"
+    if areas is None:
+        return _of_spine(release, run)
     if isinstance(areas, str | Path):
         name = Path(areas).name
         named = _read(Path(areas), run)
@@ -110,6 +113,21 @@ def read_areas(
         if run is not None:
             run.report("adding up areas", place, len(named))
         found[area] = opened.area(opened.places(rows, name))
+    return AreaTable(areas=found)
+
+
+def _of_spine(release: Path, run: Run | None) -> AreaTable:
+    """The areas that the release's spine was arranged for, and the geographic regions that it cuts."""
+    opened = OpenRelease.of(release, run)
+    if not opened.named:
+        raise InputError(
+            "option --areas is missing; name a file with the columns area and leaf.", option="--areas"
+        )
+    found: dict[str, Area] = {}
+    for place, name in enumerate(opened.named):
+        if run is not None:
+            run.report("adding up areas", place, len(opened.named))
+        found[name] = opened.area(np.array(sorted(opened.leaves_of[name]), np.int64))
     return AreaTable(areas=found)
 
 

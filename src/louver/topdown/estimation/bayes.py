@@ -113,6 +113,7 @@ def learn_level(
             problem,
             problem.workloads[level],
             [(families, entries) for families, entries, _, _ in samples if families is not None],
+            engine,
             run,
         )
     else:

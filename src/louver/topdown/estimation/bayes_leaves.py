@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from louver._arrays import Bools, Floats, Ints
+from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.optim.kernels.posteriors.leaves import Seen, draw_leaves_inplace, leaves_inplace, totals_inplace
 from louver.run import Run
 from louver.topdown.estimation.division import Division, learn_division
@@ -42,6 +44,7 @@ SIZE_CLASSES, COVARIATE_CLASSES = (
 N_STEPS = 12  # iterations of the EM algorithm
 SIZE_STEPS_OF_EM = 8  # iterations for sizes alone within each of these
 LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0
+LEARNT_TOGETHER = 500  # leaves that a prior is learnt from in one piece of work
 AT_ONCE = 1_000  # leaves between two checks of whether to go on
 MOST_LEAVES = 4_000
 """Approximate number of leaves that a prior is learnt from."""
@@ -261,9 +264,10 @@ def learn_leaves(
     problem: Problem,
     workload: Workload,
     samples: Sequence[tuple[Families, Entries]],
+    engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> LeafPrior:
-    """Learn how leaves depart from their parents, from entries of some of them.
+    """Learn how leaves depart from their parents, from entries of some of them; each step of it is worked on sample by sample.
 
     Notes
     -----
@@ -281,17 +285,37 @@ def learn_leaves(
     usual_size = usual_weights(STEP * SIZE_STEPS[1:], empty=0.1, scale=1.2)
     sizes, factors = np.tile(usual_size, (len(cuts) + 1, 1)), np.tile(usual_factor, (len(SHARE_CUTS) + 1, 1))
     prior = LeafPrior(seen=seen, sizes=sizes, cuts=cuts, factors=factors, division=division)
+    parts = [engine.share(part) for part in _together(leaves)]
     for _ in range(N_STEPS if leaves else 0):
         factor_counts, likelihoods, kinds = np.zeros(factors.shape), [], []
-        for part in leaves:
-            _, _, mixture, size_kind, added = part.work(prior, run)
-            likelihoods.append(mixture[0] / sizes[size_kind])
-            kinds.append(size_kind)
-            factor_counts += added
+        for step in engine.map(partial(_expect, engine.share(prior)), parts, run):
+            for likelihood, kind, added in step:
+                likelihoods.append(likelihood)
+                kinds.append(kind)
+                factor_counts += added
         sizes = _mixing_weights(np.concatenate(likelihoods), np.concatenate(kinds), sizes, usual_size)
         factors = normalised(factor_counts, usual_factor)
         prior = replace(prior, sizes=sizes, factors=factors)
     return prior
+
+
+def _together(leaves: Sequence[_Leaves]) -> list[tuple[_Leaves, ...]]:
+    """The same in few parts of about equal size, which do not depend on the number of workers."""
+    place = np.cumsum([0, *(len(part.start) - 1 for part in leaves)])[:-1] // LEARNT_TOGETHER
+    return [
+        tuple(part for part, own in zip(leaves, place, strict=True) if own == i) for i in np.unique(place)
+    ]
+
+
+def _expect(
+    prior: Shared[LeafPrior], leaves: Shared[tuple[_Leaves, ...]], run: Run
+) -> list[tuple[Floats, Ints, Floats]]:
+    """For some leaves: likelihoods (leaves, sizes), classes of size, and how often each factor is expected."""
+    found = []
+    for part in leaves.value:
+        _, _, mixture, size_kind, added = part.work(prior.value, run)
+        found.append((mixture[0] / prior.value.sizes[size_kind], size_kind, added))
+    return found
 
 
 def _mixing_weights(likelihood: Floats, kind: Ints, weights: Floats, usual: Floats) -> Floats:

@@ -35,7 +35,7 @@ from louver.topdown.extension.root import posterior_of_answers
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.problem import NoisyCounts, SparseLevel, region_range, split_batches
 
-__all__ = ["estimate_classes"]
+__all__ = ["estimate_classes", "fit_root"]
 
 PROPOSALS = 20
 """Changes tried for each person once everyone has been placed."""
@@ -45,6 +45,7 @@ ROOT_TRUST = 16.0
 the many small cells up."""
 
 LEAST_EXPECTED = 1e-9  # people expected in a cell of a place, for the odds of being there
+ROOT_ROUNDS = 6  # fits of the root, each from where the one before ended
 CLOSED = 1e-6  # of what would be expected, where a bound allows no one
 
 
@@ -327,6 +328,24 @@ def _place_at_random(
     )
 
 
+def fit_root(
+    prior: Floats,
+    exact: Sequence[GroupSums],
+    noisy: Sequence[NoisySums],
+    kept: Sequence[Inequality],
+    run: Run,
+) -> Floats:
+    """Counts of the root near its answers, wherever even counts would be.
+
+    A large row of many people is pulled towards even counts by its variance times the logarithm of how far it is from them. So counts are
+    fitted again with those that were found for what is expected, and the pull goes to zero (proximal point method).
+    """
+    counts = prior
+    for _ in range(ROOT_ROUNDS):
+        counts = fit(counts, exact, noisy, kept, run=run)
+    return counts
+
+
 def _draw_root(
     extension: Extension, own: SparseLevel, answers: Sequence[Ints], draws: Draws | None, run: Run
 ) -> tuple[SparseLevel, float]:
@@ -347,7 +366,7 @@ def _draw_root(
         steer = None if draws is None else draws.uniform(one.query.name, np.arange(one.query.n_rows))
         mean, variance = posterior_of_answers(sums.value.astype(np.int64), one.distribution, steer)
         trusted.append(NoisySums(sums.group, mean, variance / ROOT_TRUST))
-    counts = fit(prior, [GroupSums(place, people[known])], trusted, kept, run=run)
+    counts = fit_root(prior, [GroupSums(place, people[known])], trusted, kept, run)
     start = np.concatenate([[0], np.cumsum(people[known])]).astype(np.int64)
     chosen = np.zeros(int(start[-1]), dtype=np.int64)
     run.attend(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ import pyarrow.parquet as pq
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content, read_manifest
-from louver.release.verify import STATUS, verify
+from louver.release.first import read_first_manifest, topdown_promise
+from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content
 from louver.run import Run
 from louver.topdown.extension.options import ExtendOptions
 from louver.topdown.problem import Design, SparseLevel
 from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE
+from louver.topdown.spine.record import spine_table
 
 __all__ = ["First", "Refinement", "read_first", "refinement_of"]
 
@@ -156,13 +156,8 @@ def read_first(
     path = design.spec.path.parent / design.options.extends
     if not is_plain(path / MANIFEST):
         raise InputError(f'{where}: key "extends" names no release directory.', option="extends")
-    found = (run or Run()).attend(partial(verify, path, accept_strings=None))
-    failed = [check.name for check in found.checks if not check.passed]
-    if [name for name in failed if not (seeded and name in STATUS)]:
-        message = f"{path.name} does not pass `louver verify` ({failed[0]}); only a release that does can be extended."
-        raise InputError(message, file=path.name, option="extends")
-    manifest = read_manifest(path)
-    promise = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
+    manifest = read_first_manifest(path, "extended", "extends", seeded=seeded, run=run)
+    promise = topdown_promise(manifest)
     if promise is None:
         raise InputError(f"{path.name} is no TopDown release; extend one.", file=path.name, option="extends")
     if any(one.get("promise") == "extension" for one in manifest.promises):
@@ -193,9 +188,17 @@ def _check_regions(design: Design, path: Path, promise: Mapping[str, Any]) -> No
     nodes = pq.read_table(path / MEASUREMENTS_FILE, columns=["level", "node"])
     leaves = pc.unique(nodes.filter(pc.equal(nodes["level"], promise["levels"][-1]))["node"]).to_pylist()
     own = (list(design.geography_columns), prefixes, list(spine.names))
-    if own != stated or sorted(leaves) != sorted(spine.leaves):
+    if own != stated or sorted(leaves) != sorted(spine.leaves) or not _has_spine(design, path, promise):
         message = f"the geography is not that of {path.name}; an extension has the levels and leaves of what it extends."
         raise InputError(message, file=path.name, option="geography")
+
+
+def _has_spine(design: Design, path: Path, promise: Mapping[str, Any]) -> bool:
+    """Whether regions were arranged for areas in the same way, or in neither."""
+    record = promise.get("spine")
+    if record is None or design.arrangement is None:
+        return record is None and design.arrangement is None
+    return bool(pq.read_table(path / record["file"]).equals(spine_table(design.arrangement)))
 
 
 def _count(design: Design, path: Path, attributes: Mapping[str, Sequence[str]]) -> SparseLevel:

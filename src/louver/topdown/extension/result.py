@@ -15,9 +15,10 @@ from typing import Any
 from louver._verdict import Verdict
 from louver.engine.engines import Engine
 from louver.errors import InputError
-from louver.privacy.ledger import Head, Ledger
+from louver.privacy.ledger import Ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.spend import Payment
+from louver.release.first import FIRST_MANIFEST, FIRST_MICRODATA, has_paid
 from louver.release.manifest import MANIFEST, Manifest
 from louver.release.pages.promised import loss_of, topdown_verdict
 from louver.release.write import ReleaseWriter
@@ -31,7 +32,7 @@ from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.sealing import measure_paid
 from louver.topdown.measuring.true_counts import SealedCounts
 from louver.topdown.planning.composition import check_extension
-from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE, MICRODATA_FILE, TopDownRelease
+from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE, TopDownRelease
 
 __all__ = [
     "FIRST_MANIFEST",
@@ -41,9 +42,6 @@ __all__ = [
     "estimate_extension",
     "measure_extension",
 ]
-
-FIRST_MANIFEST = "first/manifest.json"
-FIRST_MICRODATA = "first/microdata.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -204,11 +202,7 @@ def check_payer(extension: Extension, ledger: Ledger) -> None:
     InputError
         If the first release was not sealed by this ledger.
     """
-    manifest = extension.first.manifest
-    head = None if manifest.ledger_head is None else Head.parse(manifest.ledger_head)
-    sealed = {} if head is None else ledger.state().sealed.get(head.entry, {})
-    files = (MEASUREMENTS_FILE, INVARIANTS_FILE)
-    if any(sealed.get(Path(name).name) != manifest.files[name].sha256 for name in files):
+    if not has_paid(ledger, extension.first.manifest):
         message = (
             f"this ledger did not pay for {extension.first.path.name}; name the one that did with --ledger."
         )

@@ -34,6 +34,7 @@ NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
     "topdown.covariates": "they are public and enter the estimate's prior; no true answer and no noise depends on them",
     "topdown.extended_by": "it names more bounds, which are public",
+    "topdown.spine": "it decides which regions there are, and these are in the request",
     "topdown.published": "such measurements are estimated from and never made here",
     "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
     "topdown.estimator": "it works on what was measured",
@@ -147,6 +148,7 @@ class QueryPlan:
             attributes=repr(design.attributes),
             regions=[design.spine.names, design.spine.leaves],
             **({"first": design.extends} if design.extends else {}),
+            **({} if design.arrangement is None else {"arranged": design.arranged_regions()}),
         )
 
     def workloads(self) -> tuple[Workload, ...]:

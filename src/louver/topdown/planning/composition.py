@@ -44,7 +44,7 @@ def space_of(design: Design) -> dict[str, Any]:
     names = {attribute.name for attribute in design.attributes}
     zeros = [zero for zero in design.spec.schema.structural_zeros if set(zero) <= names]
     return {
-        "leaves": hashlib.sha256(json.dumps(design.spine.leaves).encode()).hexdigest(),
+        "leaves": hashlib.sha256(json.dumps(design.geographic.leaves).encode()).hexdigest(),
         "attributes": {a.name: [a.size, _coding(design, a.name)] for a in design.attributes},
         "zeros": [_codes(design, zero) for zero in zeros],
         **({} if design.spec.source.where is None else {"where": design.spec.source.where}),
@@ -53,15 +53,13 @@ def space_of(design: Design) -> dict[str, Any]:
 
 def invariant_records(design: Design) -> list[dict[str, Any]]:
     """The invariants of a spec by level, leaves and cells, as a ledger keeps them."""
-    prefixes, space = design.prefixes, space_of(design)
+    space = space_of(design)
     return [
         {
             "verb": "topdown",
             "name": statement.name,
             "level": design.spine.names[statement.level],
-            "region": ["prefix", prefixes[statement.level]]
-            if prefixes is not None
-            else ["depth", statement.level + 1],
+            "region": _leaf_prefix(design, statement.level),
             "cells": {name: list(labels) for name, labels in statement.labels.items()},
             "codes": _codes(design, statement.labels),
             "acknowledged": design.options.acknowledge_invariants,
@@ -70,6 +68,16 @@ def invariant_records(design: Design) -> list[dict[str, Any]]:
         for statement in design.statements
         if statement.is_invariant
     ]
+
+
+def _leaf_prefix(design: Design, level: int) -> list[Any]:
+    """How the code of a leaf names its region of a level. Invariants of a spine are about levels of the geography."""
+    geography, tree = design.options.geography, design.geographic
+    if level == design.spine.n_levels - 1:
+        level = tree.n_levels - 1
+    if geography is None or geography.prefixes is None:
+        return ["depth", level + 1]
+    return ["prefix", geography.prefixes[level]]
 
 
 def _codes(design: Design, labels: Mapping[str, Sequence[str]]) -> dict[str, list[int]]:
@@ -94,7 +102,7 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
         If some spec would be left without neighbours; or, unless the spec acknowledges it, if that cannot be decided.
     """
     own = invariant_records(design)
-    verdict = judge([*published, *own], space_of(design), design.spine.leaves, design.budget.neighbours)
+    verdict = judge([*published, *own], space_of(design), design.geographic.leaves, design.budget.neighbours)
     if verdict is Protection.EXPOSED:
         raise InputError(
             "with the invariants that this ledger has published already, these would fix a whole table exactly; leave out "

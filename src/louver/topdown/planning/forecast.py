@@ -46,14 +46,12 @@ from louver.topdown.planning.shares import (
 from louver.topdown.planning.stand_in import draw_stand_in, read_stand_in, refuse_records
 from louver.topdown.problem import Design, Query, SparseLevel, add_levels
 from louver.topdown.result import mean_errors
+from louver.topdown.spine.forecast import MEAN_ABSOLUTE, SpineForecast, forecast_spine, geographic_design
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["ForecastLine", "PlanForecast", "forecast", "percent", "plan_for", "total_query"]
-
-MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
-"""Mean absolute error over the standard error, where many draws add up."""
 
 SIMULATED_LEAVES = 3000
 """About how many leaves each simulation estimates, whole families; at higher levels, all regions."""
@@ -107,6 +105,8 @@ class PlanForecast(Shown):
         Sentences about targets and strategies.
     headline : str
         The plan that the sentences about totals describe: the plan that is written if there is one, otherwise the spec's.
+    spine : SpineForecast or None
+        What arranging regions for areas changes, with the shares of the headline; None where the spec has no such spine.
     """
 
     lines: tuple[ForecastLine, ...]
@@ -115,6 +115,7 @@ class PlanForecast(Shown):
     simulations: int
     headline: str
     notes: tuple[str, ...] = ()
+    spine: SpineForecast | None = None
 
     def line(self, plan: str, level: str, query: str) -> ForecastLine:
         """One of the lines."""
@@ -142,6 +143,7 @@ class PlanForecast(Shown):
             "lines": [asdict(line) for line in self.lines],
             "headline": self.headline,
             "notes": list(self.notes),
+            **({} if self.spine is None else {"spine": asdict(self.spine)}),
         }
 
     def to_json(self) -> str:
@@ -174,7 +176,8 @@ class PlanForecast(Shown):
                 _told(self.line(name, one.level, one.query)) for name in names
             ))  # fmt: skip
         top = f"Forecast of the mean absolute error of one count ({how}); nothing is spent, and no record is opened"
-        return "\n".join([top, *lines, *self.in_words(), *self.notes])
+        spine = [] if self.spine is None else self.spine.in_words()
+        return "\n".join([top, *lines, *self.in_words(), *spine, *self.notes])
 
 
 def _told(line: ForecastLine) -> str:
@@ -343,7 +346,21 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
         _write_spec(design, plans[CHOSEN].design.options.shares, target)
         notes = (*found.notes, f'The shares called "{CHOSEN}" are in {target.name}.')
         found = replace(found, headline=CHOSEN, notes=notes)
+    if design.arrangement is not None:
+        found = replace(found, spine=attend(_forecast_spine, plans[found.headline]))
     return found
+
+
+def _forecast_spine(plan: QueryPlan) -> SpineForecast:
+    """Areas under the plan, and under one with the geography as spine."""
+
+    def shares(design: Design) -> SharesOptions:
+        is_measured = measurable(design)
+        if any(query.axes is None for query in design.queries):
+            return equal_shares(design, is_measured)
+        return choose_shares(design, is_measured, Aim.named("even", design)).shares
+
+    return forecast_spine(plan, make_plan(geographic_design(plan.design, shares)))
 
 
 def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[SparseLevel, str]:

@@ -86,7 +86,9 @@ def read_stand_in(
     draw = random.Random(seed)
     factor = np.ones(leaves.n_regions)
     if tree.codes != design.spine.codes:
-        chosen, factor = _places(design.spine, tree, draw)
+        chosen, factor = _places(design.geographic, tree, draw)
+        if design.arrangement is not None:
+            chosen, factor = chosen[design.arrangement.leaf], factor[design.arrangement.leaf]
         leaves = leaves.take(chosen)
     if people is not None:
         factor = factor * people / max(float((leaves.people * factor).sum()), 1.0)

@@ -193,3 +193,30 @@ def test_a_manifest_that_forgets_the_promise_is_weak(tmp_path):
     without = [entry for entry in manifest.promises if entry["promise"] != "whole-units"]
     found = list(weaknesses(replace(manifest, promises=tuple(without))))
     assert found == ['"whole-units" is not promised as it was asked for']
+
+
+def alike_by_hand(table, quasi, name):
+    """Records whose value everybody has who is found with them: the same member of a unit that looks the same."""
+    homes: dict[int, list[dict]] = {}
+    for row in table.to_pylist():
+        homes.setdefault(row["unit_id"], []).append(row)
+    values: dict[tuple, list] = {}
+    for members in homes.values():
+        of_member = [tuple(row[one] for one in quasi) for row in members]
+        for row, own in zip(members, of_member, strict=True):
+            values.setdefault((*sorted(of_member), own), []).append(row[name])
+    return sum(len(found) for found in values.values() if len(set(found)) == 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_values_that_all_units_of_a_class_share_are_counted(seed):
+    """Classes of single records mix units that do not look alike, so that fewer of them have one value."""
+    table = survey(seed=seed).drop_columns(["age"])
+    asked = {**ASKED, "quasi": ["sex", "region"], "k": 2, "suppress": 0.1}
+    release = lv.anonymize(table, **asked, sensitive=["ill"])
+    by_hand = alike_by_hand(release.table, release.quasi, "ill")
+    assert dict(release.alike) == {"ill": by_hand} and by_hand > 0
+    assert any("all have the same value" in reason for reason in release.verdict.reasons)
+    assert any(
+        "which sensitive values all units of a class have" in reason for reason in release.verdict.reasons
+    )

@@ -7,7 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from louver.optim.entropy import GroupSums, NoisySums, fit
 from louver.privacy.distributions import DiscreteGaussian, DiscreteLaplace
+from louver.run import Run
+from louver.topdown.extension.estimation import fit_root
 from louver.topdown.extension.root import posterior_of_answers
 
 NOISES = {"laplace": DiscreteLaplace(Fraction(10)), "gaussian": DiscreteGaussian(Fraction(200))}
@@ -65,3 +68,17 @@ def test_draws_are_as_large_as_means_on_average():
     assert np.allclose(drawn.mean(axis=0), mean, atol=0.3) and drawn.min() == 0.0
     assert (drawn[:, -1] == 4_000).all()
     assert np.allclose(drawn[:, :5].var(axis=0), variance[:5], rtol=0.1, atol=0.5)
+
+
+def test_a_large_row_far_from_even_counts_keeps_its_answer():
+    """Half of 100,000 people in one of 1,000 cells: one fit pulls it down by several times what six fits do."""
+    everyone = np.zeros(1_000, np.int64)
+    truth = np.full(1_000, 50.0)
+    truth[0] = 100_000 - truth[1:].sum()
+    rows = np.append([0], np.ones(999, np.int64))
+    sums = [NoisySums(rows, np.array([truth[0], truth[1:].sum()]), 50.0)]
+    exact = [GroupSums(everyone, np.array([100_000]))]
+    once = fit(np.full(1_000, 100.0), exact, sums)
+    found = fit_root(np.full(1_000, 100.0), exact, sums, (), Run())
+    assert once[0] < truth[0] - 50 and abs(found[0] - truth[0]) < 1.0
+    assert np.allclose(found[1:], found[1]) and found.sum() == pytest.approx(100_000)
