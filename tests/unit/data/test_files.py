@@ -220,8 +220,8 @@ def test_bad_files_are_one_sentence(tmp_path: Path, case: str) -> None:
 def test_what_a_kind_of_data_does_not_have_is_refused(tmp_path: Path) -> None:
     frame = pa.table({"a": [1]})
     for reading, says in (
-        ({"encoding": "cp1252"}, "--encoding is for CSV"),
-        ({"delimiter": ";"}, "--delimiter is for CSV"),
+        ({"encoding": "cp1252"}, "--encoding applies only to CSV"),
+        ({"delimiter": ";"}, "--delimiter applies only to CSV"),
         ({"keep_codes": True}, "--keep-codes applies only to Stata"),
     ):
         with pytest.raises(InputError, match=says):

@@ -118,7 +118,7 @@ def test_the_share_of_people_in_common_is_told(ledger: Ledger, people: Path) -> 
     assert "people of half.csv are among those of the sources before (50 % of its people" in told
     saved(people.parent, "others.csv", town(10 * N))
     told = admit_source(ledger, str(people.with_name("others.csv"))).events[-1].what
-    assert "nobody of others.csv was found among those of the sources before" in told
+    assert "nobody in others.csv was found among those of the sources before" in told
     saved(people.parent, "homes.csv", pa.table({"rooms": [1, 2, 3]}))
     told = admit_source(ledger, str(people.with_name("homes.csv"))).events[-1].what
     assert told == "it is not known whether people of homes.csv are among those of the sources before"

@@ -355,4 +355,4 @@ def test_the_records_of_a_household_count_as_one(seed: int) -> None:
             if n_alone >= share * n and not any(set(part) <= set(names) for part in expected):
                 expected[names] = n_alone
     assert {one.columns: one.n_alone for one in found.sets if one.columns != ("household",)} == expected
-    assert "the records of a household by" in repr(found)
+    assert "counting the records of a household" in repr(found)
