@@ -81,6 +81,7 @@ export default {
       this.tall = Math.min(real, TALLEST);
       this.scale = real > TALLEST ? (real - view) / (TALLEST - view) : 1;
       if (isOther) (this.at = null), (this.pinned = false), (this.mirror = ""), this.flash();
+      if (this.at) this.settle();
       this.draw();
       this.$nextTick(() => this.hold());
     },
@@ -157,7 +158,7 @@ export default {
       const name = this.shades.states[state], mark = this.shades.marks[state], w = this.col - GAP, h = LINE - GAP;
       g.fillStyle = louver.color("--d-" + name);
       this.round(g, x, y + 1, w, h);
-      if (state === 0) this.hatch(g, x, y + 1, w, h);
+      if (state === 0) this.hatch(g, x, y + 1, w, h, text !== "");
       g.fillStyle = louver.color(`--d-${name}-ink`);
       g.font = "400 12px Roboto, sans-serif";
       g.textAlign = "center";
@@ -180,7 +181,7 @@ export default {
       g.strokeRect(x + 1, y + 2, this.col - GAP - 2, LINE - GAP - 2);
       g.setLineDash([]);
     },
-    hatch(g, x, y, w, h) {
+    hatch(g, x, y, w, h, hasText) {
       g.save();
       g.beginPath();
       g.rect(x, y, w, h);
@@ -191,7 +192,7 @@ export default {
       for (let i = -h; i < w; i += 6) g.moveTo(x + i, y + h), g.lineTo(x + i + h, y);
       g.stroke();
       g.fillStyle = louver.color("--d-zero");
-      g.fillRect(x + w / 2 - 7, y + 3, 14, h - 6);
+      if (hasText) g.fillRect(x + w / 2 - 7, y + 3, 14, h - 6);
       g.restore();
     },
     header(g, width, left, ink, soft) {
@@ -269,14 +270,18 @@ export default {
     },
     select(cell) {
       this.at = cell;
-      const box = this.$refs.scroller;
+      this.settle();
+      this.draw();
+      clearTimeout(this.asking);
+      this.asking = setTimeout(() => this.$emit("cell", { row: cell.row, col: cell.col }), 60);
+    },
+    settle() {
+      // The tooltip goes beside the chosen cell, again when the window changes its size.
+      const box = this.$refs.scroller, cell = this.at;
       const x = this.label + cell.col * this.col - box.scrollLeft, y = this.heads + cell.line * LINE - this.down();
       const isLow = y > box.clientHeight - 190 && y > 150;
       const side = Math.max(4, Math.min(x + this.col / 2 - 156, this.$el.clientWidth - 320));
       this.place = isLow ? { left: side + "px", bottom: this.$el.clientHeight - y + 6 + "px" } : { left: side + "px", top: y + LINE + 6 + "px" };
-      this.draw();
-      clearTimeout(this.asking);
-      this.asking = setTimeout(() => this.$emit("cell", { row: cell.row, col: cell.col }), 60);
     },
     hold() {
       // Whatever it says, the tooltip stays inside the window.

@@ -37,6 +37,9 @@ def given_known(privacy: Mapping[str, Any]) -> str:
     return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
 
 
+UNSEEN_NOISE = "Whether the answers have that noise, and whether it was drawn once, cannot be seen from them."
+
+
 def topdown_verdict(
     privacy: Mapping[str, Any], covariates: Sequence[str], *, is_private: bool, is_for_release: bool
 ) -> Verdict:
@@ -52,9 +55,8 @@ def _topdown_verdict(privacy: Mapping[str, Any], is_private: bool, is_for_releas
             f"The noise was drawn and published by {by}; louver claims no privacy loss of its own. "
             f"The variances stated amount to {privacy['measure']} = {float(Fraction(privacy['amount'])):.4g} ({privacy['neighbours']})."
         )
-        return Verdict(
-            Level.OK, sentence, tuple(f"Exact in these files: {what}." for what in privacy["invariants"])
-        )
+        exact = (f"Exact in these files: {what}." for what in privacy["invariants"])
+        return Verdict(Level.CARE, sentence, (UNSEEN_NOISE, *exact))
     first = privacy.get("first_release")
     also = "" if first is None else f" beside {loss_of(first)} for the release it extends"
     given = ", given the exact counts listed below" if privacy["not_protected"] else ""
