@@ -108,7 +108,7 @@ def _search(store: RecordStore, options: AnonymizeOptions, k: int, watch: Watch)
         return None
     started = time.perf_counter()
     try:
-        parts = store.form(options.model_copy(update={"k": k}), watch)
+        parts = store.form(options.model_copy(update={"k": k, "bound_seconds": None}), watch)
     except InfeasibleError:
         return None
     return Tried(parts=parts, seconds=time.perf_counter() - started)
@@ -165,7 +165,7 @@ def try_local(store: RecordStore, options: AnonymizeOptions, run: Run) -> LocalR
     if options.recoding == "local":
         return None
     watch = Watch(run, min(options.seconds, MOST_SECONDS) if options.steps is None else None)
-    local = options.model_copy(update={"recoding": "local"})
+    local = options.model_copy(update={"recoding": "local", "bound_seconds": None})
     parts = store.form(local, watch)
     codebook, lost = store.codebook, lost_shares(parts)
     return LocalRecoding(

@@ -18,7 +18,7 @@ from louver.anonymize.columns import Distance, NumericColumn, Sensitive, given_v
 from louver.anonymize.comparison import ColumnBins, Tally, tally
 from louver.anonymize.generalise import PublishedColumn, generalise
 from louver.anonymize.load import Codebook, HeldFile
-from louver.anonymize.methods import Method, method_of
+from louver.anonymize.methods import Method, method_of, priced_bound
 from louver.anonymize.methods.freeform import FreeformGroups
 from louver.anonymize.methods.method import close_as_published
 from louver.anonymize.metrics import Reached, reached_by
@@ -92,7 +92,7 @@ class ClassesOfPart:
 def form_in_memory(file: HeldFile, options: AnonymizeOptions, watch: Watch) -> list[ClassesOfPart]:
     """The classes of a file in memory, which is a single part."""
     problem = file.problem.with_k(options.k)
-    answer = form_classes(problem, options, watch)
+    answer = _with_bound(problem, form_classes(problem, options, watch), options, watch)
     labels = np.full(problem.n_records, -1, np.int64)
     labels[problem.rows] = answer.labels
     return [
@@ -120,6 +120,27 @@ def form_classes(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Wa
     everybody = solve(replace(problem, max_suppressed=0), options, watch)
     assert isinstance(everybody, Partition)
     return replace(everybody, status=Status.FEASIBLE, lower_bound=None)
+
+
+def _with_bound(
+    problem: AnonymizeProblem, answer: Grouping, options: AnonymizeOptions, watch: Watch
+) -> Grouping:
+    """The answer with the bound that prices prove in the time for it, after compiling what they need."""
+    if options.bound_seconds is None or not isinstance(answer, Partition):
+        return answer
+    own = Watch(watch.run, options.bound_seconds, watch.cores)
+    own.problem = problem
+
+    def work(own: Watch) -> int:
+        priced_bound.warm_up(problem)
+        own.restart()
+        with own.stage("bound"):
+            return priced_bound.lower_bound(problem, answer, own, own.cores)
+
+    bound = own.attend(work)
+    watch.took["bound"] = watch.took.get("bound", 0.0) + own.took.get("bound", 0.0)
+    status = Status.OPTIMAL if bound == answer.loss else answer.status
+    return replace(answer, lower_bound=bound, status=status)
 
 
 def solve(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Watch) -> Grouping:

@@ -104,6 +104,13 @@ class AnonymizeOptions(VerbOptions):
         group="method",
         ge=0,
     )
+    bound_seconds: FiniteFloat | None = option(
+        None,
+        "Time after the search to prove how much any classes must lose at least: the closer this bound, the better the answer is known to be.",
+        metavar="S",
+        group="method",
+        gt=0,
+    )
     normalise: bool = option(False, "Scale the weights so that they add up to one.", group="columns")
     one_hot: Names = option(
         (),
@@ -392,6 +399,7 @@ class AnonymizeOptions(VerbOptions):
             raise InputError(
                 "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"
             )
+        self._check_bound()
         if self.count_missing and self.l is None and self.t is None:
             raise InputError("option --count-missing needs --l or --t.", option="--count-missing")
         if self.distance is not None and self.t is None:
@@ -431,6 +439,21 @@ class AnonymizeOptions(VerbOptions):
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
+
+    def _check_bound(self) -> None:
+        """Refuse time for a bound where none is proved."""
+        for flag, is_given in (
+            ("--k-map", self.k_map),
+            ("--parts", self.parts is not None),
+            ("--recoding global", self.recoding == "global"),
+            (f"--method {self.method}", self.method in WEAKER),
+        ):
+            if self.bound_seconds is not None and is_given:
+                raise InputError(
+                    f"option --bound-seconds cannot be combined with {flag}: the bound counts the records of classes of the whole file; "
+                    "drop one of them.",
+                    option="--bound-seconds",
+                )
 
     def _check_added_columns(self) -> None:
         """Refuse a published column with the name of one that these options add."""
@@ -695,6 +718,7 @@ class AnonymizeKeywords(SourceKeywords, total=False):
     recoding: str
     seconds: float
     steps: int | None
+    bound_seconds: float | None
     normalise: bool
     one_hot: str | Sequence[str]
     sets: int | None

@@ -494,6 +494,7 @@ def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence
                 "recode",
                 "engine",
                 "analysis",
+                "bound_seconds",
             ),
             *("registry", "person", "new_population"),
         }

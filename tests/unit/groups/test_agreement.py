@@ -197,6 +197,7 @@ def test_a_paid_release_passes_and_says_what_both_lose(paid: Path) -> None:
     }
     assert SECRET not in (paid / "manifest.json").read_text()
     assert "beside epsilon = 20" in (paid / "report.html").read_text()
+    assert "Agreement with people" in (paid / "report.html").read_text()
 
 
 @pytest.fixture
@@ -300,6 +301,26 @@ def test_measuring_and_estimating_apart_gives_the_same(town: Path, tmp_path: Pat
     assert (whole.counts == again.counts).all() and verify(tmp_path / "sizes").passed
     with pytest.raises(InputError):  # the measurements were paid for with another release
         estimate(measurements=measured.folder, **_options(town, agrees_with=str(tmp_path / "sizes")))
+
+
+def test_a_run_that_stops_before_sealing_is_carried_on(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _options(town, agrees_with=str(town / "first"), epsilon=3)
+    given = {"ledger": town / "people.ledger", "out": tmp_path / "sizes", "report": groups_report}
+
+    def stop(*given: Any, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Ledger, "seal", stop)
+        groups(town / "people.csv", **asked, **given)
+    spent = Ledger(town / "people.ledger").state().remaining
+    published = pq.read_table(tmp_path / "sizes" / "data" / "groups.parquet")
+    release = groups(town / "people.csv", **asked, **given)
+    assert release.to_frame().equals(published.cast(release.to_frame().schema))
+    assert verify(tmp_path / "sizes").passed
+    assert Ledger(town / "people.ledger").state().remaining == spent
 
 
 def test_the_failsafe_moves_bounds_as_far_as_needed(town: Path, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def solve(
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
     step, so the best start is the answer.
 
-    The lower bound is that of `neighbourhood_bound`, or that of `exact`; where the time is up before
+    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, for which a run asks); where the time is up before
     all neighbours are found there is none, and the best start is the answer.
 
     **Cost**: the start about n log n; then as long as allowed. O(n (m + NEIGHBOURS)) memory.

@@ -17,7 +17,7 @@ from louver.privacy.budget import epsilon_at
 from louver.release.manifest import Manifest
 from louver.release.pages.chart import Bars, ChartArea, Mark, Panel, Ranges, across, drawing
 from louver.release.pages.frame import answers, facts, figure, page, table, tiles, verdict_line
-from louver.release.pages.promised import given_known, groups_verdict, status_of
+from louver.release.pages.promised import given_known, groups_verdict, loss_of, status_of
 from louver.release.pages.published import Published
 
 __all__ = ["groups_page"]
@@ -94,6 +94,7 @@ def groups_page(manifest: Manifest, published: Published) -> str:
         "<h2>How to read this</h2><p>Numbers are whole, not negative, and add up over regions. They are estimates: small numbers, "
         "and single large groups, are mostly noise. A 90 % interval holds the true number nine times in ten; standard errors and "
         "intervals were found by running the mechanism again on this release, and no data entered.</p>",
+        *_agreed(manifest),
         "<h2>What was done</h2>",
         facts(_facts(manifest)),
         "<h2>Appendix: errors of whole levels</h2>",
@@ -310,6 +311,28 @@ def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "")
 # Words
 
 
+def _agreement(manifest: Manifest) -> Mapping[str, Any] | None:
+    return next((one for one in manifest.promises if one.get("promise") == "agreement"), None)
+
+
+def _agreed(manifest: Manifest) -> list[str]:
+    """What agreeing with a release of people means for a reader."""
+    promise = _agreement(manifest)
+    if promise is None:
+        return []
+    moved = (
+        f" The people of {promise['moved']:,} regions did not fit within the bounds on numbers of groups, which were moved as far as needed there."
+        if promise["moved"]
+        else ""
+    )
+    return [
+        "<h2>Agreement with people</h2><p>In every region of the lowest level, and so everywhere, sizes times groups are exactly the people "
+        "in groups of the release that is copied in the folder <em>first</em>, and numbers of groups keep their bounds. Both tables may "
+        "be used side by side. An error in the number of people is in the groups, too: intervals are as wide as without agreement, and "
+        f"wider where it moved numbers by more than their standard error.{escape(moved)}</p>"
+    ]
+
+
 def _answers(manifest: Manifest) -> str:
     """What can be learnt, how accurate it is, and what to do with it."""
     levels = manifest.results["levels"]
@@ -358,6 +381,10 @@ def _facts(manifest: Manifest) -> list[tuple[str, str]]:
         ("sizes", f"{r['sizes'][0]} to {r['sizes'][1]}; groups beyond count with the nearest"),
         ("sensitivity", sensitivities),
     ]
+    promise = _agreement(manifest)
+    if promise is not None:
+        rows.append(("agrees with", f"the people of release {promise['first_digest'][:16]}"))
+        rows.append(("lost before", loss_of(privacy["first_release"])))
     if privacy["composed"] is not None:
         epsilon, delta = (float(Fraction(part)) for part in privacy["composed"])
         rows.append(("this release alone", f"epsilon {epsilon:g} at delta {delta:g}, its levels composed"))

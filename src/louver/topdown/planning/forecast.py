@@ -347,8 +347,23 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
         notes = (*found.notes, f'The shares called "{CHOSEN}" are in {target.name}.')
         found = replace(found, headline=CHOSEN, notes=notes)
     if design.arrangement is not None:
-        found = replace(found, spine=attend(_forecast_spine, plans[found.headline]))
+        spine = attend(_forecast_spine, plans[found.headline])
+        note = _equal_areas(attend(_forecast_spine, plans[EQUAL]))
+        notes = found.notes if found.headline == EQUAL else (*found.notes, note)
+        found = replace(found, spine=spine, notes=notes)
     return found
+
+
+def _equal_areas(spine: SpineForecast) -> str:
+    """What named areas would gain with equal shares, for which the regions were arranged."""
+    found = []
+    for kind in dict.fromkeys(one.kind for one in spine.areas):
+        before, after = (
+            float(np.mean([getattr(one, key) for one in spine.areas if one.kind == kind]))
+            for key in ("error_geography", "error_spine")
+        )
+        found.append(f"{kind} {before:,.1f} with the geography and {after:,.1f} with the spine")
+    return f"With equal shares, totals of named areas would be off by: {'; '.join(found)}."
 
 
 def _forecast_spine(plan: QueryPlan) -> SpineForecast:

@@ -37,6 +37,7 @@ def test_a_plan_has_every_area_with_both_spines(town):
     assert [one["steps_geography"] for one in told["areas"]] == [2, 2, 1]
     assert all(one["error_spine"] > 0 for one in told["areas"])
     assert "Regions of the spine:" in repr(found) and "district (2 areas)" in repr(found)
+    assert any(note.startswith("With equal shares, totals of named areas") for note in found.notes)
     page = plan_report(found)
     assert "Areas, with the geography and with the spine" in page and "park" in page
 

@@ -144,6 +144,7 @@ def exchange_inplace(whole, off, parent, first_leaf, lower, upper, threshold):
     """
     n_sizes = whole.shape[1]
     pull = np.empty(n_sizes)
+    grows, shrinks = np.empty(n_sizes, np.int64), np.empty(n_sizes, np.int64)
     made = 0
     for leaf in range(whole.shape[0]):
         row = whole[leaf]
@@ -156,16 +157,22 @@ def exchange_inplace(whole, off, parent, first_leaf, lower, upper, threshold):
                     pull[s] += off[r, s]
                 depth += 1
                 r = parent[r]
+            # Only the first and the last entry of each run of equal ones can change: few, as their sum is known.
+            n_grow, n_shrink = 0, 0
+            for s in range(n_sizes):
+                if row[s] < (upper[leaf] if s == 0 else row[s - 1]):
+                    grows[n_grow] = s
+                    n_grow += 1
+                after = row[s + 1] if s + 1 < n_sizes else 0
+                if row[s] > (max(after, lower[leaf]) if s == 0 else after):
+                    shrinks[n_shrink] = s
+                    n_shrink += 1
             best, up, down = -threshold, -1, -1
-            for t in range(n_sizes):
-                after = row[t + 1] if t + 1 < n_sizes else 0
-                least = max(after, lower[leaf]) if t == 0 else after
-                # A neighbour that grows at the same time needs one more.
-                if row[t] - 1 < least:
-                    continue
-                for s in range(n_sizes):
-                    room = upper[leaf] if s == 0 else row[s - 1] - (s - 1 == t)
-                    if s == t or row[s] + 1 > room:
+            for j in range(n_shrink):
+                t = shrinks[j]
+                for i in range(n_grow):
+                    s = grows[i]
+                    if s == t or (s == t + 1 and row[s] + 1 > row[t] - 1):
                         continue
                     gain = 2.0 * (pull[s] - pull[t]) + 2.0 * depth
                     if gain < best:
