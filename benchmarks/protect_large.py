@@ -29,10 +29,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from louver.protect.certify import certify
-from louver.protect.hide import Hiding, hide
-from louver.protect.problem import UNBOUNDED, Attacker, Demand, PatternProblem
 from louver.run import Run
+from louver.tables.hiding.certify import certify
+from louver.tables.hiding.hide import Hiding, hide
+from louver.tables.hiding.problem import UNBOUNDED, Attacker, Demand, PatternProblem
 
 HIERARCHIES = Path(__file__).with_name("hierarchies")
 CASES = {

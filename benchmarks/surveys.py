@@ -1,11 +1,11 @@
 """Loss of auto on surveys beside Mondrian and k-member, for k alone and with l or t.
 
-Run: python benchmarks/surveys.py DIR [--files adult nist acs] [--k 3 5 10] [--seconds 10 60] [--records N] [--diverse]
+Run: python benchmarks/surveys.py DIR [--files adult nist acs] [--k 3 5 10] [--seconds 10 60] [--records N] [--diverse] [--bound S]
 
 DIR holds adult.csv.gz (UCI, header added), nist_acs2019_ma.csv.gz (NIST CRC, 2019 ACS excerpts) and acs2013_ma_persons.csv.gz (ACS
 PUMS 2013, Massachusetts, as in ARX's benchmarks). Numbers become intervals, other columns sets; all columns count the same. The loss is
 the share of all detail that is lost, by louver's own measure; every partition is checked again by code of this file. --diverse asks for l
-and t of a sensitive column besides k = 5, with auto alone.
+and t of a sensitive column besides k = 5, with auto alone. --bound gives the lower bound by prices so much time, once the last search is over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from louver.anonymize.columns import Distance, LKind, NumericColumn, Sensitive, SetColumn
-from louver.anonymize.methods import auto, k_member, mondrian
+from louver.anonymize.methods import auto, k_member, mondrian, priced_bound
 from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.watch import Watch
 
@@ -54,19 +54,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, nargs="*", default=[10.0, 60.0])
     parser.add_argument("--records", type=int)
     parser.add_argument("--diverse", action="store_true")
+    parser.add_argument("--bound", type=float)
     options = parser.parse_args()
     auto.solve(read(options, "acs", 3, records=200), steps=1)  # compiles
     for name in options.files:
         for k in options.k:
             if options.diverse:
                 for asked, how in DIVERSE.items():
-                    compare(f"{name}, k = {k}, {asked}", read(options, name, k, **how), options.seconds, [])
+                    compare(f"{name}, k = {k}, {asked}", read(options, name, k, **how), options, [])
             else:
-                compare(f"{name}, k = {k}", read(options, name, k), options.seconds, [mondrian, k_member])
+                compare(f"{name}, k = {k}", read(options, name, k), options, [mondrian, k_member])
 
 
-def compare(title: str, problem: AnonymizeProblem, seconds: list[float], peers: list) -> None:
-    """One line: the peers, then auto at each time, then the bound."""
+def compare(title: str, problem: AnonymizeProblem, options: argparse.Namespace, peers: list) -> None:
+    """One line: the peers, then auto at each time, then the bounds."""
     words = [f"{title}, {problem.n_records:,} records"]
     full = problem.n_records * problem.full_loss
     for peer in peers:
@@ -74,11 +75,20 @@ def compare(title: str, problem: AnonymizeProblem, seconds: list[float], peers: 
         found = peer.solve(problem)
         check(problem, found)
         words.append(f"{found.method} {found.loss / full:.3%} ({time.perf_counter() - began:.0f} s)")
-    for limit in seconds:
+    for limit in options.seconds:
         found = Watch(seconds=limit).attend(lambda watch: auto.solve(problem, watch))
         check(problem, found)
         words.append(f"auto {limit:.0f} s {found.loss / full:.3%}")
     bound = "none" if found.lower_bound is None else f"{found.lower_bound / full:.3%}"
+    if options.bound is not None:
+        priced_bound.warm_up(problem)
+        before = time.process_time()
+        proved = Watch(seconds=options.bound).attend(
+            lambda watch: priced_bound.lower_bound(problem, found, watch)
+        )
+        words.append(
+            f"by prices {proved / full:.3%}, gap {found.loss / proved - 1:.0%} ({time.process_time() - before:.0f} s of processors)"
+        )
     load = os.getloadavg()[0]
     print(
         "; ".join([*words, f"bound {bound}, mean class {found.sizes.mean():.1f}, load {load:.0f}"]),

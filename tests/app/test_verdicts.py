@@ -15,11 +15,14 @@ import pytest
 from nicegui import Client, ui
 
 import louver as lv
+from louver._verdict import Level
 from louver.app.jobs.data import profiled
 from louver.app.jobs.ledgers import ledger_read
 from louver.app.jobs.microdata import anonymized
+from louver.app.jobs.protect import protected
+from louver.app.jobs.regions import area_of
 from louver.app.jobs.releases import checked
-from louver.app.jobs.tables import ArrangedTable, TableView, audited, audited_together
+from louver.app.jobs.tables import ArrangedTable, TableView, audited, audited_together, suggested
 from louver.app.look import verdict_of
 from louver.app.pages.releases import verdict_on
 from louver.app.words import without_flags
@@ -37,7 +40,7 @@ from louver.report.topdown import topdown_report
 from louver.run import Run
 from louver.schema.source import SourceOptions
 from topdown_larger import write_larger
-from unit.protect.spec import protect
+from unit.protect.spec import LINES, protect
 from unit.protect.spec import write as write_firms
 from unit.topdown.published.test_import import branched
 from unit.topdown.published.test_read import write as write_published
@@ -128,6 +131,27 @@ def of_protect(folder: Path) -> Faces:
     return found, protect_report(found, "t"), found.to_dict()
 
 
+def of_given_pattern(folder: Path) -> Faces:
+    """A pattern that hides nothing but the primary cell, which is a plain difference."""
+    lines = [line.replace(",,1", ",u,1") if line.startswith("food,small") else line for line in LINES]
+    write_firms(folder, lines)
+    found = protect(folder, table={"status": "status"}, attackers="outsider", given_pattern=True)
+    return found, protect_report(found, "t"), found.to_dict()
+
+
+def of_protected_records(folder: Path) -> Faces:
+    """Magnitudes of records, where one contributor is nearly all of a cell."""
+    path = folder / "firms.csv"
+    lines = [f"{trade},{size},{n}\n" for trade in "AB" for size in "sl" for n in (10, 20, 30, 40)]
+    path.write_text("trade,size,turnover\n" + "".join(lines) + "A,s,5000\n")
+    how: dict[str, Any] = {
+        "tables": [{"name": "firms", "by": ["trade", "size"], "value": "turnover"}],
+        "rules": [{"rule": "dominance", "n": 1, "k": 80}],
+    }
+    found = lv.protect(path, **how)
+    return found, protect_report(found, "t"), protected(str(path), SourceOptions(), how, Run())
+
+
 def of_anonymize(folder: Path) -> Faces:
     path = folder / "people.csv"
     path.write_text("age,hours\n" + "".join(f"{30 + n},{n}\n" for n in range(8)))
@@ -197,6 +221,8 @@ def _table(folder: Path, level: str = "care") -> tuple[Path, SourceOptions]:
         (of_audit, "ok"),
         (of_profile, "stop"),
         (of_protect, "ok"),
+        (of_protected_records, "ok"),
+        (of_given_pattern, "stop"),
         (of_anonymize, "care"),
         (of_groups, "stop"),
         (of_topdown, "stop"),
@@ -236,3 +262,43 @@ def check_faces(found: Any, report: str | None, shown: dict[str, Any], level: st
 @pytest.mark.parametrize("level", TABLES)
 def test_every_level_of_bounds_on_every_face(level: str, tmp_path: Path) -> None:
     check_faces(*of_bounds(tmp_path, level), level)
+
+
+def test_every_redesign_has_the_verdict_of_its_table_on_every_face(tmp_path: Path) -> None:
+    path, about = tmp_path / "people.csv", SourceOptions(weight="n")
+    lines = [
+        (site, ill, n)
+        for site, counts in zip("ABC", ((3, 9, 40), (2, 11, 50), (30, 41, 70)), strict=True)
+        for ill, n in zip("xyz", counts, strict=True)
+    ]
+    path.write_text("site,ill,n\n" + "".join(f"{site},{ill},{n}\n" for site, ill, n in lines))
+    options = BoundsOptions(rows=("site",), cols=("ill",))
+    arranged = ArrangedTable(
+        path=str(path), source=about, names=("site", "ill"), options=options, base=options
+    )
+    found = lv.bounds.suggest(path, rows="site", cols="ill", weight="n", seconds=60)
+    assert found.lines
+    shown = suggested(arranged, 60, found.avoid, Run())["lines"]
+    for line, content, seen in zip(found.lines, found.to_dict()["suggestions"], shown, strict=True):
+        assert line.verdict.to_dict() == content["verdict"] == seen["verdict"]
+        assert line.verdict.level is not Level.STOP
+
+
+def test_how_good_the_number_of_an_area_is_is_one_word_on_every_face(tmp_path: Path) -> None:
+    spec, _ = write_larger(tmp_path)
+    spec.write_text(spec.read_text().replace("intervals = 0", "intervals = 1"))
+    lv.topdown.topdown(spec, seed=3, out=tmp_path / "out")
+    found = lv.topdown.area(tmp_path / "out", leaves=["1A1", "2B1"])
+    total = found.total
+    half = Fraction(total.upper_90 - total.lower_90, 2)
+    ends = {
+        "very good": (0, 0.01),
+        "usable": (0.01, 0.05),
+        "rough": (0.05, 0.2),
+        "too noisy alone": (0.2, 1e9),
+    }
+    low, high = ends[total.rating]
+    assert low * total.count <= half <= high * total.count
+    shown = area_of(str(tmp_path), "out", ["1A1", "2B1"], Run())
+    assert total.rating == found.to_dict()["total"]["rating"] == shown["total"]["rating"]
+    assert repr(found).splitlines()[0].endswith(f"; {total.rating}")

@@ -18,7 +18,7 @@ def test_json_and_words(tmp_path, call_louver: Runner):
     done = call_louver("topdown", "area", released, "--leaves", leaves, "--json")
     told = json.loads(done.out)
     assert (done.code, set(told)) == (0, {"leaves", "total", "counts"})
-    assert set(told["total"]) == {"count", "standard_error", "lower_90", "upper_90"}
+    assert set(told["total"]) == {"count", "standard_error", "rating", "lower_90", "upper_90"}
     words = call_louver("topdown", "area", released, "--leaves", leaves)
     assert words.out.startswith("3 leaves: ") and "90 % interval" in words.out
     assert area(released, leaves=leaves).to_frame().num_rows == len(told["counts"]) + 1

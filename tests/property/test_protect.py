@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louver as lv
-from louver.protect import hide
+from louver.tables.hiding import hide
 from oracles.protect import Judge, World, cells_of
 from oracles.table_attack import Attack
 

@@ -14,7 +14,7 @@ from louver.app.copying import Texts, WithFiles
 from louver.app.jobs.regions import area_of, area_of_file, area_of_text, outlined, regions_of
 from louver.app.look import RunBar, Tag, button, card, copy_button, pill, segments, select, table, tag
 from louver.app.parts import RegionMap, RegionTreeView
-from louver.app.regions import MAX_OUTLINES, Folded, Match, Outlines, Regions, coloured, in_words, matched
+from louver.app.regions import MAX_OUTLINES, Folded, Match, Outlines, Regions, coloured, matched, tone_of
 from louver.app.session import JobAnswer, Receiver, Session
 from louver.data.samples import sample_outlines
 
@@ -228,10 +228,9 @@ class AreaPanel:
 
     def _draw_result(self, found: JobAnswer) -> None:
         total = found["total"]
-        half = (total["upper_90"] - total["lower_90"]) / 2
         with tag("div", "row wrap", data_area=""):
             tag("b", "b", _sentence(found, self._regions.finest))
-            pill(*in_words(half / max(total["count"], 1)))
+            pill(total["rating"], tone_of(total["rating"]))
         queries = list(dict.fromkeys(count["query"] for count in found["counts"]))
         if not queries:
             return

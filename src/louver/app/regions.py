@@ -32,6 +32,7 @@ __all__ = [
     "in_words",
     "matched",
     "read_outlines",
+    "tone_of",
 ]
 
 SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -297,7 +298,12 @@ class Folded:
 def in_words(share: float) -> tuple[str, str]:
     """How good a number with this relative error is, and the kind of its pill."""
     word = rate_error(share)
-    return word, TONES.get(word, "stop")
+    return word, tone_of(word)
+
+
+def tone_of(rating: str) -> str:
+    """The kind of the pill of a rating."""
+    return TONES.get(rating, "stop")
 
 
 def _interval(one: Region) -> str:

@@ -23,6 +23,7 @@ from louver.audit.counts import HIDDEN, bounds_of_mark
 from louver.audit.explain import Copy, Rules, fewest
 from louver.audit.load import LoadedTables
 from louver.audit.options import MAX_COUNT, AuditTableOptions
+from louver.audit.pattern import HiddenRows, cheap_pattern
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.optim.program import Program
 from louver.optim.status import Status
@@ -119,9 +120,13 @@ def hide(
     """
     work = _Work(loaded, tables, within, run, deadline)
     hidden, bound, n_improved = work.before, 0, -1
+    kept = np.zeros(len(hidden), dtype=bool)
     answered: tuple[Bools, bool] | None = None
     while not work.is_late():
-        hidden = work.pruned(work.grown(hidden))
+        proposed = work.proposed(hidden)
+        if proposed is not None:
+            hidden = kept = proposed
+        hidden = work.pruned(work.grown(hidden), kept)
         if work.is_late():
             break
         more, is_whole = ask(work.pieces(hidden, work.knowing), work.left())
@@ -396,12 +401,57 @@ class _Work:
         found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
         return found.hidden
 
-    def pruned(self, hidden: Bools) -> Bools:
-        """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left."""
+    def proposed(self, hidden: Bools) -> Bools | None:
+        """A pattern of the engine for the counts that are protected from the knowing reader; None where none is needed, or it cannot be asked.
+
+        It adds to what is hidden, or begins again, by number and by number and people; the best of these is taken.
+        """
+        some = np.flatnonzero((self.reader == Reader.KNOWING) & self.confined(hidden))
+        if not len(some):
+            return None
+        starts = [(hidden, some)]
+        if (hidden & ~self.before).any():
+            starts.append((self.before, np.flatnonzero(self.reader == Reader.KNOWING)))
+        found = []
+        for start, counts in starts:
+            forms = forms_for(self.frame, self.counts.cells.pick(counts))
+            window = self.counts.floor[counts], self.counts.ceiling[counts]
+            for cost in (np.ones(len(hidden)), self.cost):
+                pattern = cheap_pattern(
+                    self.frame.system,
+                    self._hidden_rows(start, cost),
+                    forms,
+                    *window,
+                    self.run,
+                    self.left() / 6,
+                )
+                if pattern is None:
+                    return None
+                found.append(pattern)
+        return min(found, key=lambda one: (int(one.sum()), float(self.cost[one].sum())))
+
+    def _hidden_rows(self, hidden: Bools, cost: NDArray[np.float64]) -> HiddenRows:
+        """The rows of the tables, some of them hidden, as the knowing reader sees them."""
+        return HiddenRows(
+            rows=self.rows,
+            hidden=hidden,
+            may_hide=self.may_hide & ~hidden,
+            shown_lower=self.shown_lower,
+            shown_upper=self.shown_upper,
+            lower=self.knowing[0],
+            upper=self.knowing[1],
+            cost=cost,
+        )
+
+    def pruned(self, hidden: Bools, kept: Bools) -> Bools:
+        """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left.
+
+        With the engine, only what was added to its proposal is tried, as it has shown again what it could.
+        """
         until = time.monotonic() + self.left() / 2
         hidden = hidden.copy()
         base = self.confined(hidden)
-        second = np.flatnonzero(hidden & self.may_hide)
+        second = np.flatnonzero(hidden & self.may_hide & ~kept)
         waiting = [second[np.argsort(-self.cost[second], kind="stable")]]
         while waiting and time.monotonic() < until:
             self.run.check()

@@ -101,6 +101,7 @@ class Suggestion:
             "merged": [{**asdict(group), "labels": list(group.labels)} for group in self.merged],
             "far": self.is_far,
             "summary": asdict(self.summary),
+            "verdict": self.verdict.to_dict(),
         }
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.outsider import ENOUGH, Outsider, Witness
-from louver.protect.problem import UNBOUNDED, PatternProblem
 from louver.run import Run
+from louver.tables.hiding.outsider import ENOUGH, Outsider, Witness
+from louver.tables.hiding.problem import UNBOUNDED, PatternProblem
 
 __all__ = ["find_witnesses"]
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from louver._arrays import Ints
-from louver.protect.hide import is_large
 from louver.protect.load import Contributor, Loaded
 from louver.protect.options import ProtectOptions
-from louver.protect.problem import UNBOUNDED, Attacker, Demand, PatternProblem
 from louver.protect.rules import Judged
+from louver.tables.hiding.hide import is_large
+from louver.tables.hiding.problem import UNBOUNDED, Attacker, Demand, PatternProblem
 
 __all__ = ["build_problem"]
 

@@ -21,9 +21,9 @@ from louver.protect.cells import Axis, CellIndex, ColumnCodes, Grid, axis_of, ch
 from louver.protect.hierarchy import Tree, read_tree, tree_of_digits
 from louver.protect.links import find_links
 from louver.protect.options import MAX_DECIMALS, ProtectOptions, TableOptions
-from louver.protect.problem import LARGEST
 from louver.run import Run
 from louver.schema.validate import decode_text, read_bytes
+from louver.tables.hiding.problem import LARGEST
 
 __all__ = [
     "Cell",

@@ -14,16 +14,16 @@ from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.protect.attack import find_witnesses
 from louver.protect.build import build_problem
-from louver.protect.certify import Certificate, certify
-from louver.protect.hide import Hiding, hide
 from louver.protect.load import Loaded
 from louver.protect.options import ProtectOptions
-from louver.protect.outsider import Witness
-from louver.protect.problem import LARGEST, Demand, PatternProblem
 from louver.protect.round import Rounding, round_cells
 from louver.protect.rules import Judged, judge_cells
-from louver.protect.state import SearchState
 from louver.run import Run
+from louver.tables.hiding.certify import Certificate, certify
+from louver.tables.hiding.hide import Hiding, hide
+from louver.tables.hiding.outsider import Witness
+from louver.tables.hiding.problem import LARGEST, Demand, PatternProblem
+from louver.tables.hiding.state import SearchState
 
 __all__ = ["Solved", "bases_of", "solve"]
 

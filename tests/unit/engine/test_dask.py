@@ -337,6 +337,20 @@ def test_parts_of_a_file_are_anonymised_by_workers(cluster, tmp_path, monkeypatc
     assert modes and set(modes) == {0o700}
 
 
+def test_parts_of_a_worker_that_dies_are_formed_by_another(cluster, tmp_path):
+    """Same bytes as here, and nothing is left of the dead worker's part."""
+    random = np.random.default_rng(6)
+    people = pa.table({"age": random.integers(0, 60, 300), "town": random.choice(list("abcd"), 300)})
+    given = {"quasi": ["age", "town"], "k": 3, "method": "greedy", "keep_order": True, "parts": 6}
+    anonymize(people, **given, engine="local:1", out=tmp_path / "here")
+    mortal = next(iter(cluster.client.nthreads()))
+    cluster.client.run(dask_cluster.die_forming_classes, workers=[mortal])
+    anonymize(people, **given, engine=cluster.address, out=tmp_path / "there")
+    cluster.wait_for(N_WORKERS - 1)
+    assert bytes_of(tmp_path / "here") == bytes_of(tmp_path / "there")
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "there"}
+
+
 def test_a_run_whose_workers_are_all_gone_is_carried_on(cluster, town, tmp_path, monkeypatch):
     Ledger.create(town.parent / "people.csv.ledger", Measure.EPSILON, Relation.CHANGE_RECORD, Fraction(2))
     monkeypatch.setattr(dask, "LOST_SECONDS", 0.0)

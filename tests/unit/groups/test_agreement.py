@@ -224,7 +224,7 @@ def test_a_group_of_another_size_is_noticed(forged: Path) -> None:
     size = next(line["size"] for line in table if line["site"] == "1a" and line["groups"])
     _move_a_group(forged, "1a", (size, size + 1))
     check = doubt(forged, "agreement")
-    assert not check.passed and "1 leaf regions sizes times groups" in check.found
+    assert not check.passed and "in 1 leaf region sizes times groups" in check.found
 
 
 def test_two_groups_that_keep_the_people_pass_but_not_a_bound(forged: Path) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from louver.protect.problem import UNBOUNDED, PatternProblem
-from louver.protect.rebuild import PatternPart
 from louver.run import Run
+from louver.tables.hiding.problem import UNBOUNDED, PatternProblem
+from louver.tables.hiding.rebuild import PatternPart
 
 
 def problem_of(cost: np.ndarray) -> PatternProblem:

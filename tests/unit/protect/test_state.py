@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from louver.errors import Cancelled, InputError
-from louver.protect import hide
 from louver.run import Run
+from louver.tables.hiding import hide
 from unit.protect.spec import FEW, protect, write
 
 

@@ -14,16 +14,16 @@ from scipy.sparse import csr_array
 import louver as lv
 from louver.errors import Cancelled, InfeasibleError, InputError
 from louver.protect.build import build_problem
-from louver.protect.certify import certify
-from louver.protect.hide import hide
 from louver.protect.load import load
 from louver.protect.options import ProtectOptions
-from louver.protect.outsider import Witness
-from louver.protect.problem import Attacker, Demand, PatternProblem
 from louver.protect.rules import judge_cells
 from louver.protect.solve import _repaired, solve
 from louver.run import Run
 from louver.schema.request import ask
+from louver.tables.hiding.certify import certify
+from louver.tables.hiding.hide import hide
+from louver.tables.hiding.outsider import Witness
+from louver.tables.hiding.problem import Attacker, Demand, PatternProblem
 from unit.protect.spec import FEW, LINES, TABLE, protect, write
 
 NOTHING = np.zeros(0, dtype=np.int64)

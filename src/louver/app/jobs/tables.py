@@ -195,10 +195,7 @@ def suggested(arranged: ArrangedTable, seconds: float, avoid: str, run: Run) -> 
         avoid=avoid,
         run=run,
     )
-    lines = [
-        line.to_dict() | {"words": line.words, "kept": line.share, "verdict": line.verdict.to_dict()}
-        for line in found.lines
-    ]
+    lines = [line.to_dict() | {"words": line.words, "kept": line.share} for line in found.lines]
     return {"lines": lines, "is_proved": found.is_proved, "examined": found.examined, "asked": o}
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from louver._arrays import Bools, Ints
+from louver._words import counted
 from louver.release.folder import Folder, Malformed, without_dictionary
 from louver.release.manifest import digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
@@ -79,7 +80,8 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
     wrong = np.flatnonzero(people != members)
     if len(wrong):
         return Outcome(
-            False, f"in {len(wrong)} leaf regions sizes times groups are not the people of the first release"
+            False,
+            f"in {counted(len(wrong), 'leaf region')} sizes times groups are not the people of the first release",
         )
     least, most = np.zeros(len(groups), np.int64), np.full(len(groups), MOST)
     if promise.heads:

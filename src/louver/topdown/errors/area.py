@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from louver._arrays import Bools, Floats, Ints
 from louver._html import Shown
+from louver._verdict import rate_error
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, plain_files, without_dictionary
 from louver.release.manifest import read_manifest
@@ -61,6 +62,14 @@ class AreaCount:
     lower_90: int
     upper_90: int
 
+    @property
+    def rating(self) -> str:
+        """How good the number is by itself, from half the width of its interval."""
+        return rate_error((self.upper_90 - self.lower_90) / 2 / max(self.count, 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"rating": self.rating}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Area(Shown):
@@ -82,8 +91,8 @@ class Area(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
-        told = {key: value for key, value in asdict(self.total).items() if key not in ("query", "labels")}
-        return {"leaves": self.leaves, "total": told, "counts": [asdict(count) for count in self.counts]}
+        told = {key: value for key, value in self.total.to_dict().items() if key not in ("query", "labels")}
+        return {"leaves": self.leaves, "total": told, "counts": [count.to_dict() for count in self.counts]}
 
     def to_json(self) -> str:
         """The result as JSON."""
@@ -91,7 +100,7 @@ class Area(Shown):
 
     def to_frame(self) -> pa.Table:
         """One row for each count."""
-        rows = [asdict(count) for count in (self.total, *self.counts)]
+        rows = [count.to_dict() for count in (self.total, *self.counts)]
         for row in rows:
             row["labels"] = ", ".join(f"{name} {label}" for name, label in row["labels"].items())
         return pa.Table.from_pylist(rows)
@@ -100,7 +109,7 @@ class Area(Shown):
         total = self.total
         lines = [
             f"{self.leaves:,} leaves: {total.count:,} people, standard error {total.standard_error:g}, "
-            f"90 % interval {total.lower_90:,} to {total.upper_90:,}"
+            f"90 % interval {total.lower_90:,} to {total.upper_90:,}; {total.rating}"
         ]
         for count in self.counts[:MOST_SHOWN]:
             name = " ".join([f"{count.query}:", *count.labels.values()])

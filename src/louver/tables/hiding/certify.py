@@ -15,9 +15,9 @@ from scipy.sparse import csr_array, hstack
 from louver._arrays import Bools, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.outsider import Witness
-from louver.protect.problem import LARGEST, Demand, PatternProblem
 from louver.run import Run
+from louver.tables.hiding.outsider import Witness
+from louver.tables.hiding.problem import LARGEST, Demand, PatternProblem
 
 __all__ = ["Certificate", "ChangeCheck", "certify"]
 

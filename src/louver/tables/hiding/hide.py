@@ -4,7 +4,7 @@
    hidden; then every further cell that no demand needs is shown again, the most expensive first.
 2. **Root.** A linear program over the shares y of hidden cells with the inequalities of all demands that are not met (`Outsider.cut`),
    until none is violated much. Its value is a bound; the greedy start is repeated with the cells that it hides made cheap.
-3. **Local changes.** Further cells are exchanged for others that cost no more (`louver.protect.local`).
+3. **Local changes.** Further cells are exchanged for others that cost no more (`louver.tables.hiding.local`).
 4. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
    inequalities.
 
@@ -24,13 +24,13 @@ from scipy.sparse import csr_array, vstack
 from louver._arrays import Bools, Floats, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.certify import ChangeCheck
-from louver.protect.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
-from louver.protect.outsider import ENOUGH, Cut, Outsider, Witness
-from louver.protect.problem import Demand, PatternProblem
-from louver.protect.rebuild import PatternPart
-from louver.protect.state import SavedPattern, SearchState
 from louver.run import Run
+from louver.tables.hiding.certify import ChangeCheck
+from louver.tables.hiding.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
+from louver.tables.hiding.outsider import ENOUGH, Cut, Outsider, Witness
+from louver.tables.hiding.problem import Demand, PatternProblem
+from louver.tables.hiding.rebuild import PatternPart
+from louver.tables.hiding.state import SavedPattern, SearchState
 
 __all__ = ["Hiding", "hide", "is_large"]
 
@@ -51,10 +51,14 @@ LARGE = 3_000
 PASSES, POLISHED = 3, 3
 """Greatest number of rounds of local changes in large tables, and in others after the root."""
 
-REBUILT, PART, TRIALS, MOST_CUTS = 3, 150, 20, 20
+REBUILT, PART, TRIALS, MOST_CUTS = 3, 150, 8, 20
 """Passes in which parts of a pattern are built anew, cells of a part, patterns tried for each, and inequalities added after one."""
 
-CHEAPER = 1e-6
+MOST_PARTS = 500
+"""Integer programs over parts in one search."""
+
+CHEAPER = 1e-3
+"""Share of the cost that a part built anew must save, where costs are not whole."""
 
 WIDE = 0.04
 """Gap after the root above which local changes are worth their time."""
@@ -115,7 +119,7 @@ def hide(
 
     Notes
     -----
-    Beyond `LARGE` cells the pattern is made by local changes (`louver.protect.local`), and its bound is that of single sums.
+    Beyond `LARGE` cells the pattern is made by local changes (`louver.tables.hiding.local`), and its bound is that of single sums.
     """
     if is_large(problem.n_cells):
         return _hide_large(problem, run, steps, seconds, state)
@@ -192,7 +196,7 @@ class _Search:
         self.problem, self.run, self.steps, self.state = problem, run, steps, state
         self.deadline = math.inf if seconds is None else time.monotonic() + seconds
         self.outsider = Outsider(problem, run)
-        self.rounds = 0
+        self.rounds = self.parts = 0
         order = sorted(range(len(problem.demands)), key=lambda n: _first(problem.demands[n]))
         self.demands: list[Demand] = [problem.demands[n] for n in order]
         self.order = order
@@ -418,7 +422,7 @@ class _Search:
             cost = self.best[0]
             further = np.flatnonzero(self.best[1] & self.is_free)
             for place, cell in enumerate(further.tolist()):
-                if self.is_late():
+                if self.is_late() or self.parts >= MOST_PARTS:
                     return
                 if self.best[1][cell]:
                     self._rebuilt(self._near_cells(cell))
@@ -450,12 +454,13 @@ class _Search:
         assert self.best is not None
         cost, hidden, witnesses = self.best
         part = PatternPart(self.problem, cells, hidden, self.run)
-        step = 1.0 if self.is_counted else CHEAPER * max(1.0, cost)
+        step = 1.0 if self.is_counted else CHEAPER * cost
         known = 0
-        for _ in range(TRIALS):
+        for _ in range(min(TRIALS, MOST_PARTS - self.parts)):
+            self.parts += 1
             part.require(_rows(self.cuts[known:], self.problem.n_cells))
             known = len(self.cuts)
-            trial = part.solve(step)
+            trial = part.solve(step, max(0.1, self.deadline - time.monotonic()))
             if trial is None:
                 return
             met = self._still_met(hidden & ~trial, trial, witnesses)

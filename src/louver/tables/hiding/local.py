@@ -24,11 +24,11 @@ from scipy.sparse import csr_array
 from louver._arrays import Bools, Floats, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.certify import exact_witness
-from louver.protect.outsider import Outsider, Witness
-from louver.protect.problem import LARGEST, Attacker, Demand, PatternProblem
-from louver.protect.state import SearchState
 from louver.run import Run
+from louver.tables.hiding.certify import exact_witness
+from louver.tables.hiding.outsider import Outsider, Witness
+from louver.tables.hiding.problem import LARGEST, Attacker, Demand, PatternProblem
+from louver.tables.hiding.state import SearchState
 
 __all__ = ["LocalSearch", "Sums", "lone_cells"]
 

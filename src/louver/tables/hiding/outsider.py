@@ -23,8 +23,8 @@ from scipy.sparse import csr_array, hstack
 from louver._arrays import Bools, Floats, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.problem import UNBOUNDED, Demand, PatternProblem
 from louver.run import Run
+from louver.tables.hiding.problem import UNBOUNDED, Demand, PatternProblem
 
 __all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
 

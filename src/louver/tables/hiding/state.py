@@ -18,7 +18,7 @@ import numpy as np
 
 from louver._arrays import Bools, Ints
 from louver.errors import InputError
-from louver.protect.problem import PatternProblem
+from louver.tables.hiding.problem import PatternProblem
 
 __all__ = ["SavedPattern", "SearchState"]
 

@@ -12,18 +12,20 @@ problems" (large neighbourhoods), over the capacity constraints of Fischetti & S
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from louver._arrays import Bools, Ints
 from louver.optim.program import Program
 from louver.optim.status import Status
-from louver.protect.problem import PatternProblem
 from louver.run import Run
+from louver.tables.hiding.problem import PatternProblem
 
 __all__ = ["PatternPart"]
 
-NODES = 200
+NODES = 50
 CHEAPER = 1e-6
 
 
@@ -46,7 +48,7 @@ class PatternPart:
         self._rows = csr_array(vstack([self._rows, own]))
         self._lower = np.concatenate([self._lower, lower[is_open]])
 
-    def solve(self, step: float) -> Bools | None:
+    def solve(self, step: float, seconds: float = math.inf) -> Bools | None:
         """A pattern that costs less than the present one by `step`; None if there is none, or none is found."""
         n = len(self._cells)
         cost = self._problem.cost[self._cells]
@@ -62,7 +64,7 @@ class PatternPart:
             run=self._run,
         )
         program.set_cost(cost)
-        found = program.solve(nodes=NODES)
+        found = program.solve(nodes=NODES, seconds=seconds)
         if found.status not in (Status.OPTIMAL, Status.FEASIBLE):
             return None
         hidden = self._rest > 0.5
