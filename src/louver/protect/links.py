@@ -158,5 +158,7 @@ def find_links(
 def _is_near(finer: Sequence[str], coarser: Sequence[str]) -> bool:
     """Whether so few records contradict a rule that readers may take it for one."""
     pairs = Counter(zip(finer, coarser, strict=True))
-    codes = [np.unique(labels, return_inverse=True)[1].astype(np.int64) for labels in zip(*pairs, strict=True)]
+    codes = [
+        np.unique(labels, return_inverse=True)[1].astype(np.int64) for labels in zip(*pairs, strict=True)
+    ]
     return near_function(codes[0], codes[1], np.array(list(pairs.values()), dtype=np.int64)) is not None
