@@ -147,7 +147,7 @@ class Question:
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of "{first}".'
             )
         for first, second in self.near:
-            told.append(
+            sentences.append(
                 f'In nearly all records "{first}" determines "{second}"; what readers learn who take that for a rule, or know the exceptions, was '
                 "not asked."
             )

@@ -127,7 +127,7 @@ def test_the_share_of_people_in_common_is_told(ledger: Ledger, people: Path) -> 
 def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, people: Path) -> None:
     others = saved(people.parent, "others.csv", town(10 * N))
     with pytest.raises(
-        BudgetError, match="nobody of others.csv was found among those that people.csv.ledger pays for"
+        BudgetError, match="nobody in others.csv was found among those that people.csv.ledger pays for"
     ):
         check_no_second(others.with_name("others.csv.ledger"))
     made = new(people.parent, "others.csv.ledger")
