@@ -452,6 +452,7 @@ PROTECT_MEANINGS = {
     "question.asks_contributors": "whether contributors were asked about at all",
     "question.linked": "pairs of attributes of which the first determines the second in the records, so that their tables were linked",
     "question.dependent": "the same, where they were not linked: a table is by both, or another finer column is linked",
+    "question.near": "the same, where a few records contradict it; nothing is linked by these",
     "question.is_circle": "whether tables are linked in a circle, so that readers could also reason about the crossed table behind them",
     "question.waived": "cells that a rule calls primary and that are published by decision",
     "question.asked": "the same in sentences",

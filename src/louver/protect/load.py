@@ -146,6 +146,8 @@ class Loaded:
         Pairs of attributes of which the first determines the second in the records, so that their tables were linked.
     dependent : tuple of (str, str)
         The same, where they were not: a table is by both, or another finer column is linked.
+    near : tuple of (str, str)
+        Pairs of which the first determines the second in nearly all records.
     has_records : bool
     """
 
@@ -157,6 +159,7 @@ class Loaded:
     unknown_pairs: int
     linked: tuple[tuple[str, str], ...] = ()
     dependent: tuple[tuple[str, str], ...]
+    near: tuple[tuple[str, str], ...] = ()
     has_records: bool
     index: CellIndex = field(repr=False)
 
@@ -724,6 +727,7 @@ def _from_records(
         unknown_pairs=0,
         linked=links.pairs,
         dependent=links.doubts,
+        near=links.near,
         has_records=True,
         index=index,
     )

@@ -33,6 +33,8 @@ class Question:
         Pairs of attributes of which the first determines the second in the records; readers are taken to know it.
     dependent : tuple of (str, str)
         The same, where tables were not linked by it: a table is by both, or another finer column is linked.
+    near : tuple of (str, str)
+        Pairs of attributes of which the first determines the second in nearly all records.
     is_circle : bool
         Whether tables are linked in a circle, so that readers could also reason about the crossed table that nobody publishes.
     waived : int
@@ -66,6 +68,7 @@ class Question:
     shown_before: tuple[str, ...] = ()
     is_noisy: bool = False
     linked: tuple[tuple[str, str], ...] = ()
+    near: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a JSON result."""
@@ -141,6 +144,11 @@ class Question:
             told.append(
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of "{first}".'
             )
+        for first, second in self.near:
+            told.append(
+                f'In nearly all records "{first}" determines "{second}"; what readers learn who take that for a rule, or know the exceptions, was '
+                "not asked."
+            )
         if self.unknown_pairs and self.asks_contributors:
             told.append(
                 f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was asked about."
@@ -182,6 +190,7 @@ def question_of(
         unknown_pairs=loaded.unknown_pairs,
         asks_contributors=asks_contributors,
         linked=loaded.linked,
+        near=loaded.near,
         dependent=loaded.dependent,
         is_circle=is_many or any(closes_a_circle(sets) for sets in by_variable.values()),
         waived=waived,

@@ -125,7 +125,7 @@ def test_large_scales_have_no_table() -> None:
 @pytest.mark.parametrize("kind", REGISTERED.values())
 def test_every_distribution_costs_what_it_was_made_for(kind: type[Distribution]) -> None:
     loss = Loss(Fraction(1, 7), kind.measure, Relation.CHANGE_RECORD)
-    made = noise_for(loss, l1=3, l2_squared=5)
+    made = noise_for(loss, l1=3, l2_squared=5, name=kind.name)
     assert isinstance(made, kind)
     assert made.price(made.sensitivity(3, 5)) == loss.amount
     assert made.opendp_sensitivity(Fraction(4)) in (2.0, 4.0)
