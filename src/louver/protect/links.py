@@ -19,7 +19,7 @@ from louver.protect.hierarchy import Tree
 __all__ = ["Links", "find_links"]
 
 OWN = "\0"
-"""Begins codes that no table shows."""
+"""Prefix of codes that no table shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
