@@ -186,8 +186,8 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
             raise InputError(message, column=recode.attribute, option="geography")
     attributes = tuple(attribute for attribute in spec.schema.coded if attribute.name not in regions)
     if not attributes:
-        beside = " besides the regions" if regions else ""
-        raise InputError(f"{where} needs at least one attribute{beside}.", option="attributes")
+        suffix = " besides the regions" if regions else ""
+        raise InputError(f"{where} needs at least one attribute{suffix}.", option="attributes")
     for attribute in attributes:
         if not attribute.labels:
             message = (

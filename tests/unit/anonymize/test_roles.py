@@ -57,7 +57,7 @@ def test_names_that_nobody_listed_are_refused_by_name_not_by_value() -> None:
 
 def test_names_that_come_again_are_refused_for_what_they_are_called() -> None:
     table = pa.table({"age": [*range(20)] * 2, "Surname": ["Smith", "Jones"] * 20})
-    with pytest.raises(InputError, match='"Surname" \\(named like something that names a person\\)'):
+    with pytest.raises(InputError, match='"Surname" \\(its name suggests that it identifies a person\\)'):
         lv.anonymize(table, quasi=["age"], k=2)
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from louver._arrays import Bools, Ints
+from louver._words import counted
 from louver.release.folder import Folder, Malformed, without_dictionary
 from louver.release.manifest import digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
@@ -79,7 +80,8 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
     wrong = np.flatnonzero(people != members)
     if len(wrong):
         return Outcome(
-            False, f"in {len(wrong)} leaf regions sizes times groups are not the people of the first release"
+            False,
+            f"in {counted(len(wrong), 'leaf region')} sizes times groups are not the people of the first release",
         )
     least, most = np.zeros(len(groups), np.int64), np.full(len(groups), MOST)
     if promise.heads:
@@ -109,13 +111,13 @@ def _first_problem(folder: Folder, promise: PromisedAgreement) -> str | None:
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
         return "the first release's manifest was edited"
     if content["digest"] != promise.first_digest:
-        return "the first release's manifest is another one"
+        return "the first release's manifest is a different one"
     first = parse(content, promise.first_manifest)
     if file_entry(folder.file(promise.first)) != first.files.get(MICRODATA):
-        return "the first release's people are not those of its manifest"
+        return "the first release's people do not match its manifest"
     topdown = next((one for one in first.promises if one.get("promise") == "topdown"), None)
     if topdown is None or list(promise.regions) != topdown["regions"]:
-        return "the first release is no TopDown release of these regions"
+        return "the first release is not a TopDown release of these regions"
     if list(promise.attributes) != list(topdown["attributes"]):
         return "the first release has other attributes"
     for cells in (promise.members, promise.heads):
