@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.anonymize.metrics import worked_out
+from louver.anonymize.metrics import derivable_values
 from louver.errors import InputError
 from louver.report.anonymize import anonymize_report, inside_report
 from louver.run import Run
@@ -163,7 +163,7 @@ def test_worked_out_by_definition(seed: int) -> None:
         is_generalised = release.table["q"][i].as_py().startswith("[")
         exactly, nearly = exactly + (is_exact and is_generalised), nearly + (is_near and is_generalised)
     assert (found.exactly, found.nearly) == (exactly, nearly)
-    assert worked_out(pa.table(values), [], (), (), np.zeros(60, np.int64), Run()) == ()
+    assert derivable_values(pa.table(values), [], (), (), np.zeros(60, np.int64), Run()) == ()
 
 
 @pytest.mark.parametrize("change", ["a column more", "a column less", "another form"])
