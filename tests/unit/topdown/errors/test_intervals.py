@@ -298,4 +298,4 @@ def test_verify_doubts_errors_too(released, tmp_path, file, column, value, told)
 def test_verify_wants_the_manifest_to_know_of_errors(released, tmp_path):
     shutil.copytree(released.path, tmp_path / "out")
     edit(tmp_path / "out", lambda content: content["results"].update(intervals=0))
-    assert "does not know of" in doubt(tmp_path / "out", "topdown").found
+    assert "are not in the manifest" in doubt(tmp_path / "out", "topdown").found
