@@ -5,7 +5,7 @@
     python benchmarks/protect.py --seconds 600 linked     cases whose names hold one of these, for so long each
 
 Rules: fewer than 3 contributors, or the largest above 85 %; ranges of 10 % on both sides. Each case runs against outsiders alone and
-with contributors who know themselves. Seconds are of the wall and of the processor. tau-ARGUS was run elsewhere by others; its figures
+with contributors who know their own part. Seconds are of the wall and of the processor. tau-ARGUS was run elsewhere by others; its figures
 are not like for like: it minimises the value as far as known, and drops ranges to 0 after the first pass over linked tables.
 """
 

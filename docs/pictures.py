@@ -28,7 +28,7 @@ def profile() -> Figure:
 
 
 def bounds() -> Figure:
-    """What a table of the survey gives away."""
+    """What a table of the survey discloses."""
     return lv.bounds(
         "survey.csv", weight="count", rows=["age", "education", "sex"], cols=["hours", "salary"]
     ).plot()

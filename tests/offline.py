@@ -90,7 +90,7 @@ def inside(folder: Path) -> None:
     assert not is_reachable("192.0.2.1"), "there is a network"
     louver, out = folder / "bin" / "louver", folder / "demo"
     run = [str(louver), "demo", "--seconds", "1", "--out", str(out)]
-    assert "Everything lies in" in subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    assert "Everything is in" in subprocess.run(run, check=True, capture_output=True, text=True).stdout
     for release in ("anonymous", "crashes", "county"):
         subprocess.run([louver, "verify", out / release], check=True, stdout=subprocess.DEVNULL)
     n_loaded = explore(louver, out / "data" / "people.csv")

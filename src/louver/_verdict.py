@@ -36,9 +36,9 @@ class Verdict:
 
     Examples
     --------
-    >>> found = Verdict(Level.STOP, "Do not publish it as it is.", ("3 small counts can be worked out.",))
+    >>> found = Verdict(Level.STOP, "Do not publish it as it is.", ("3 small counts can be derived.",))
     >>> print(found)
-    3 small counts can be worked out. Do not publish it as it is.
+    3 small counts can be derived. Do not publish it as it is.
     """
 
     level: Level

@@ -119,19 +119,19 @@ class SolverError(LouverError):
 
 
 SYSTEM_PROBLEMS = {
-    errno.ENOSPC: "could not be written: the disk is full; make room and run again",
-    errno.EDQUOT: "could not be written: the disk quota is used up; make room and run again",
-    errno.EROFS: "could not be written: the disk can only be read; choose another place",
-    errno.ENAMETOOLONG: "has a name that is too long; use a shorter one",
+    errno.ENOSPC: "could not be written: the disk is full; free some space and run again",
+    errno.EDQUOT: "could not be written: the disk quota is used up; free some space and run again",
+    errno.EROFS: "could not be written: the disk is read-only; choose another place",
+    errno.ENAMETOOLONG: "has too long a name; use a shorter one",
     errno.EISDIR: "is a directory; name a file",
-    errno.ENOTDIR: "is not in a folder, for a part of its path is a file; check the path",
+    errno.ENOTDIR: "is not in a folder, because a part of its path is a file; check the path",
     errno.ENOENT: "does not exist; check the path",
     errno.EEXIST: "exists already; name another",
     errno.ENOTEMPTY: "exists already and is not empty; name another",
     errno.EACCES: "cannot be opened; check its permissions",
     errno.EPERM: "cannot be opened; check its permissions",
-    errno.EMFILE: "cannot be opened, for too many files are; close some and run again",
-    errno.ELOOP: "is a link that leads round in a circle; name a file",
+    errno.EMFILE: "cannot be opened, because too many files are open; close some and run again",
+    errno.ELOOP: "is a circular link; name a file",
 }
 
 
@@ -174,7 +174,7 @@ def one_sentence() -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, _outside_errors()):
             raise
-        problem = InputError("the data cannot be read or held as they are; check that every file is whole.")
+        problem = InputError("the data cannot be read or stored; check that every file is complete.")
     raise problem from None  # the original may quote what was read
 
 
@@ -182,14 +182,16 @@ def _system_problem(error: OSError) -> InputError:
     name = (
         None if not isinstance(error.filename, str | bytes) else os.path.basename(os.fsdecode(error.filename))
     )
-    told = SYSTEM_PROBLEMS.get(error.errno or 0, "could not be read or written; check the disk and the path")
-    return InputError(f"{name or 'a file'} {told}.", file=name)
+    reason = SYSTEM_PROBLEMS.get(
+        error.errno or 0, "could not be read or written; check the disk and the path"
+    )
+    return InputError(f"{name or 'a file'} {reason}.", file=name)
 
 
 def _text_problem(error: UnicodeError | RecursionError) -> InputError:
     if isinstance(error, RecursionError):
-        return InputError("a file is nested too deeply; it is not one of ours, or it is damaged.")
-    return InputError("a name or a file holds text that is not valid Unicode; save or name it in UTF-8.")
+        return InputError("a file is nested too deeply; it was not written by louver, or it is damaged.")
+    return InputError("a name or a file contains invalid Unicode; save or name it in UTF-8.")
 
 
 def _outside_errors() -> tuple[type[Exception], ...]:

@@ -24,8 +24,8 @@ DRAWN = {
     "groups": "h2:text-is('Forecast')",
     "topdown": ".empty:has-text('no spec')",
     "protect": "h3:text-is('A cell is primary where')",
-    "releases": ".empty:has-text('Nothing was released yet')",
-    "ledger": "text=None beside the data",
+    "releases": ".empty:has-text('Nothing has been released yet')",
+    "ledger": "text=None next to the data",
 }
 """What only the finished page has."""
 

@@ -70,7 +70,7 @@ def test_kinds_and_orders_are_told_as_the_verb_takes_them() -> None:
         columns.set_kind(name, kind)
     names = ["pain", "code", "town"]
     assert columns.described(names) == {"ordered": {"pain": ["low", "high"]}, "categorical": ["code"]}
-    assert columns.set_order("pain", ["high", "low", ""]) == "This order is used."
+    assert columns.set_order("pain", ["high", "low", ""]) == "This order is now used."
     assert columns.described(["pain"])["ordered"] == {"pain": ["high", "low"]}
     assert "not changed" in columns.set_order("pain", ["high"]) and columns.orders["pain"] == ["high", "low"]
     columns.set_kind("pain", "")

@@ -168,7 +168,7 @@ def test_tables_by_mouse(explorer: Explorer, browser: Any) -> None:
     with tab(browser, explorer, "tables") as page:
         wait_for_tiles(page, 17, 36)
         assert tiles(page) == [17, 36, 150, 709, 783, 1185]
-        page.wait_for_selector(".verdict:has-text('17 small counts can be worked out, and 36 rows tell')")
+        page.wait_for_selector(".verdict:has-text('17 small counts can be derived, and 36 rows tell')")
         page.drag_and_drop("[data-chip=X1]", ".shelf.out")
         wait_for_tiles(page, 3, 1)
         page.drag_and_drop("[data-chip=X1]", ".shelf.rows")
@@ -227,8 +227,8 @@ def test_a_file_of_ones_own(explorer: Explorer, browser: Any, tmp_path: Path) ->
         page.wait_for_selector(".attr table")
         upload(page, path)
         page.wait_for_selector(".problem:has-text('own.csv')")
-        page.select_option("select[aria-label='Decimals are marked by']", ",")
-        page.click("button:has-text('Read it like this')")
+        page.select_option("select[aria-label='Decimal mark']", ",")
+        page.click("button:has-text('Read it this way')")
         make_hierarchy(page, "age")
         page.click(".treebody .seg button:has-text('Bands')")
         page.fill(".treebody input[aria-label='Bands']", "30, 50")

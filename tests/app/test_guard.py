@@ -120,7 +120,7 @@ def test_no_answer_sets_a_cookie_and_none_is_asked_for() -> None:
         {**OURS, "sec-fetch-site": "cross-site"},
         {**OURS, "sec-fetch-site": "same-site"},  # another port of this machine
         {**OURS, "sec-fetch-site": "none"},
-        {**OURS, "Host": "127.0.0.1:8000"},  # a header that comes twice
+        {**OURS, "Host": "127.0.0.1:8000"},  # a header that a repeated file
     ],
 )
 def test_everybody_else_is_refused(headers: dict[str, str]) -> None:

@@ -45,7 +45,7 @@ def test_without_an_amount_no_ledger_is_made(tmp_path: Path, amount: str) -> Non
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="the folder inner cannot be made"):
+    with pytest.raises(InputError, match="the folder inner cannot be created"):
         ledger_made(
             str(tmp_path / "file" / "inner" / "a.ledger"), "epsilon", "1", ADD_REMOVE, None, False, Run()
         )
@@ -81,7 +81,7 @@ def test_a_ledger_lies_beside_the_file_that_was_named_or_among_the_releases(
     session = Session(Setup(folder=tmp_path, releases=tmp_path / "releases", file=str(people)))
     assert place_of(session, "crashes") == tmp_path / "releases" / "crashes.ledger"
     for name in ("", ".", "../out", "a/b", "-x", "a\\b"):
-        with pytest.raises(InputError, match="plain name"):
+        with pytest.raises(InputError, match="simple name"):
             place_of(session, name)
     session.open_start()
     assert place_of(session, "crashes") == tmp_path / "people.csv.ledger"

@@ -39,7 +39,7 @@ def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None
     with pytest.raises(InputError, match="out"):
         published(told["number"], {}, None, str(tmp_path / "out"), Run())
     anonymized(people, SourceOptions(), OPTIONS | {"k": 3}, Run())
-    with pytest.raises(InputError, match="not kept any more"):
+    with pytest.raises(InputError, match="no longer available"):
         published(told["number"], {}, None, str(tmp_path / "another"), Run())
 
 

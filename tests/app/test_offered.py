@@ -138,13 +138,13 @@ def test_topdown() -> None:
     ("told", "wanted"),
     [
         ("ask for --l 2 or more.", "ask for l\u00a0=\u00a02 or more."),
-        ("36 rows tell. --accept publishes it all the same.", 'Tick "Publish although rows'),
+        ("36 rows tell. --accept publishes it anyway.", 'Tick "Publish although rows'),
         (
             "option --register: x holds others; say with --new-population that these are other people",
             "x holds",
         ),
         ("4 of a single one: name it in --unit, so that", 'the role "Household or unit" on the page Data'),
-        ("merges labels of which --where lets only some through", "the condition on rows lets"),
+        ("merges labels, but --where selects only some", "the condition on rows selects"),
         ("the register register is new", "the register is new"),
         (
             "this ledger did not pay for x; name the one that did with --ledger.",

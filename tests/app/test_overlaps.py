@@ -236,7 +236,7 @@ def test_what_others_spent_meanwhile_is_looked_at_first(tmp_path: Path) -> None:
         await strip._refresh_ledger(LOSS)
         await strip._refresh_ledger(LOSS)
         await strip._measure()
-        assert "others have used the ledger" in strip._bar.sentence and not session.asked
+        assert "the ledger has been used by others" in strip._bar.sentence and not session.asked
         running = asyncio.create_task(strip._measure())
         await settled()
         (tmp_path / "new").mkdir()

@@ -65,7 +65,7 @@ def test_people_whose_values_have_changed_are_looked_up_by_those_of_then(
         page.wait_for_selector(".drawer :text('Its records: then.csv')")
         page.get_by_label("Person key in both files").select_option("person_id")
         page.get_by_role("button", name="Use them", exact=True).click()
-        page.wait_for_selector(".drawer :text('They hold for the next run.')")
+        page.wait_for_selector(".drawer :text('They apply to the next run.')")
         page.click(".drawer [data-close]")
         page.click("[data-copy]")
         page.wait_for_selector(".drawer pre:has-text('--earlier=then.csv --link=person_id')")

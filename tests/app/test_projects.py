@@ -58,7 +58,7 @@ def chosen(tmp_path: Path, people: Path) -> str:
     found = {
         "summary": {"disclosed_small_cells": 1, "certain_rows": 0},
         "kept": 1.0,
-        "verdict": {"level": "stop", "sentence": "One small count is given away."},
+        "verdict": {"level": "stop", "sentence": "One small count is disclosed."},
     }
     tables.remember("As opened", tables.options(), found)
     tables.decimals = 2

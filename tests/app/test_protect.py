@@ -142,7 +142,7 @@ def test_rules_and_tables_in_words() -> None:
     dominance = rule_of("dominance", {"n": "1", "k": "85", "range": "10"})
     assert rule_text(dominance) == "the 1 largest have more than 85 %; range 10 %"
     assert rule_text(rule_of("p-q", {"p": "5", "q": "20"})) == "known to 20 %, estimated to within 5 %"
-    assert rule_text(rule_of("p-percent", {"p": "10"})) == "somebody can be estimated to within 10 %"
+    assert rule_text(rule_of("p-percent", {"p": "10"})) == "a contributor can be estimated to within 10 %"
     assert table_text(table_of("a", ["b", "c"], "")) == "contributors by b, c"
     for kind, typed in (
         ("frequency", {}),
@@ -180,7 +180,7 @@ def test_what_is_copied_repeats_it(firms: Path, tmp_path: Path) -> None:
     )
     assert "1 table, 15 cells, 1 primary" in done.stdout, done.stderr
     assert "louver protect louver-explore.toml" in call.texts()["Command"]
-    assert "by time" in repeated(described(time="60").options({}, ""), opened, {}).note
+    assert "time limit" in repeated(described(time="60").options({}, ""), opened, {}).note
 
 
 def test_published_only_where_all_is_protected(firms: Path, tmp_path: Path) -> None:

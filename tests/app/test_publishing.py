@@ -155,5 +155,5 @@ def test_the_folder_of_releases_is_made_with_the_first_one(tmp_path: Path) -> No
     assert free_name(setup.releases, "table") == "table-2"
     assert setup.registry == tmp_path / "releases" / "register"
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         out_folder(tmp_path / "file" / "releases", "table")

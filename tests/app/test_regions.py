@@ -245,9 +245,9 @@ RING = [[0, 0], [1, 0], [1, 1], [0, 0]]
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("[", "no GeoJSON"),
-        ("[" * 100_000, "no GeoJSON"),
-        (json.dumps({"type": "Topology", "objects": {}}), "no GeoJSON"),
+        ("[", "not a GeoJSON"),
+        ("[" * 100_000, "not a GeoJSON"),
+        (json.dumps({"type": "Topology", "objects": {}}), "not a GeoJSON"),
         (json.dumps({"features": [{"geometry": {"type": "Point", "coordinates": [0, 0]}}]}), "outline 1 is neither"),
         (json.dumps({"features": [{"geometry": None}]}), "outline 1 is neither"),
         (json.dumps({"features": [{"geometry": {"type": "Polygon", "coordinates": [["x"]]}}]}), "outline 1 has"),

@@ -34,7 +34,7 @@ def test_what_pages_rely_on_is_there_before_they_are_shown(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="none.ledger does not exist; make one"):
         server._there(str(tmp_path / "none.ledger"), "--ledger", "make one")
-    with pytest.raises(InputError, match="file is no folder"):
+    with pytest.raises(InputError, match="file is not a folder"):
         server._made(str(tmp_path / "file"))
     made = server._made(str(tmp_path / "releases"))
     assert made is not None and made.is_dir()

@@ -159,7 +159,7 @@ def test_what_only_the_command_line_opens_is_refused(
 )
 def test_names_that_cannot_be_kept(files: SpecFiles, tmp_path: Path, name: str) -> None:
     (tmp_path / "some.csv").write_text("a\n")
-    with pytest.raises(InputError, match="name that cannot be kept"):
+    with pytest.raises(InputError, match="unusable name"):
         files.take(tmp_path / "some.csv", name)
 
 

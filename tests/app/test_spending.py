@@ -43,7 +43,7 @@ def test_a_measurement_is_confirmed_and_debits_once(browser: Any, explorer: Expl
     with tab(browser, explorer, "groups") as page:
         page.set_input_files("#domain", str(folder / "regions.csv"))
         page.wait_for_selector(".lane")
-        page.get_by_label("which unit a person is in").fill("CASENUM")
+        page.get_by_label("identifies a person's unit").fill("CASENUM")
         before = page.locator(".lane").nth(2).inner_html()
         page.locator("input[type=range]").first.evaluate(
             "slider => { slider.value = -5; slider.dispatchEvent(new Event('input')) }"

@@ -296,7 +296,7 @@ def test_a_release_is_extended(browser: Any, explorer: Explorer, folder: Path, a
         page.click("td button:has-text('town')")
         page.wait_for_selector(".rname:has-text('town')")
         page.get_by_role("button", name="Extend…", exact=True).click()
-        page.wait_for_selector("text=No ready schema refines the attributes of this release.")
+        page.wait_for_selector("text=No ready-made schema refines the attributes of this release.")
         page.set_input_files(
             "#spec", [str(town / name) for name in ("larger.toml", "leaves.csv", "people.csv")]
         )
@@ -304,7 +304,7 @@ def test_a_release_is_extended(browser: Any, explorer: Explorer, folder: Path, a
         page.wait_for_selector("tr:has-text('sex'):has-text('new')")
         page.wait_for_selector("tr:has-text('Both together'):has-text('epsilon 3')")
         page.wait_for_selector(READY)
-        assert page.get_by_label("Release that is extended").input_value() == "town"
+        assert page.get_by_label("Release to extend").input_value() == "town"
         assert page.get_by_label("Name of the release").input_value() == "town-extended"
         page.evaluate(axe)
         assert not serious_faults(page)

@@ -66,8 +66,8 @@ def shown(releases: dict[str, Any], outcomes: dict[str, Any]) -> tuple[str, str]
 @pytest.mark.parametrize(
     ("outcomes", "kind", "words"),
     [
-        ({}, "plain", "No promise was checked yet."),
-        ({"a": FINE}, "plain", "Not all promises were checked yet."),
+        ({}, "plain", "No promise has been checked yet."),
+        ({"a": FINE}, "plain", "Not all promises have been checked yet."),
         ({"a": FINE, "b": BROKEN}, "stop", "1 release does not keep what was promised."),
         ({"a": BROKEN, "b": BROKEN}, "stop", "2 releases do not keep what was promised."),
         ({"a": FINE, "b": FINE}, "care", "Every promise was recomputed and holds."),

@@ -92,9 +92,7 @@ def test_a_report_is_written(call_louver: Runner, tmp_path: Path) -> None:
     spec = write(tmp_path, DIFFERENCE)
     done = call_louver("audit", spec, "--html", tmp_path / "report.html")
     assert done.code == 0
-    assert done.out.startswith(
-        "Anyone who puts the tables together learns 2 small counts exactly. Do not publish"
-    )
+    assert done.out.startswith("Anyone who combines the tables learns 2 small counts exactly. Do not publish")
     assert "small cells exact" in done.out and done.out.count("  disclosed: ") == 2
     assert "minus" in (tmp_path / "report.html").read_text()
 
@@ -191,7 +189,7 @@ BAD = [
     Bad("no section", "audit", ""),
     Bad("no tables", "tables", "[audit]\nsmall = 3\n"),
     Bad("no name", "name", '[[audit.tables]]\nby = ["town"]\n'),
-    Bad("two of one name", "names must differ", DIFFERENCE.replace('"town A"', '"everyone"')),
+    Bad("two of one name", "give them different names", DIFFERENCE.replace('"town A"', '"everyone"')),
     one("unknown key", "spelling", BY, 'wher = "x"'),
     one("unknown attribute", "column", 'by = ["tawn"]'),
     one("attribute twice", "twice", 'by = ["town", "town"]'),
@@ -200,8 +198,8 @@ BAD = [
     one("base for conditionals", "conditionals do not take", 'rows = ["town"]', 'cols = ["ill"]', "base = 5"),
     one("decimals for counts", "only conditionals take", BY, "decimals = 2"),
     one("base of one", "at least 2", BY, "base = 1"),
-    one("rounding without base", "without a base", BY, 'rounding = "nearest"'),
-    one("half-up without decimals", "without decimals", 'rows = ["town"]', 'cols = ["ill"]', 'rounding = "half-up"'),
+    one("rounding without base", "no base", BY, 'rounding = "nearest"'),
+    one("half-up without decimals", "no decimals", 'rows = ["town"]', 'cols = ["ill"]', 'rounding = "half-up"'),
     one("half-up with base", "nearest or random", BY, "base = 5", 'rounding = "half-up"'),
     one("random without file", "needs file", BY, "base = 5", 'rounding = "random"'),
     one("mark without file", "no file to read", BY, 'mark = ["x"]'),
@@ -212,19 +210,19 @@ BAD = [
     one("too many decimals", "at most 6", 'rows = ["town"]', 'cols = ["ill"]', "decimals = 7"),
     one("filter is not a table", "table of labels", BY, "where = 3"),
     one("filter with a number", "in quotes", BY, "where = { town = 3 }"),
-    one("filter with an unknown label", "no such label", BY, 'where = { town = "$" }'),
+    one("filter with an unknown label", "does not have it", BY, 'where = { town = "$" }'),
     one("recode of another attribute", "does not use", BY, 'recode = { age = { old = ["30"] } }'),
     one("recode with an unknown label", "check its spelling", BY, 'recode = { town = { all = ["$"] } }'),
     one("recode that is no table", "must be a table", BY, "recode = { town = 3 }"),
-    one("hidden cell of another attribute", "has not", BY, 'hide = [{ age = "30" }]'),
+    one("hidden cell of another attribute", "that the table does not have", BY, 'hide = [{ age = "30" }]'),
     one("hidden total without totals", "set totals", BY, 'hide = [{ town = "A" }]'),
     one("hidden cell with an unknown label", "check its spelling", BY, 'hide = [{ town = "$", ill = "y" }]'),
     one("file and below", "mark says", BY, 'file = "t.csv"', "below = 3", files={"t_csv": GOOD}),
     one("file that is not there", "t.csv", BY, 'file = "t.csv"'),
     listed("file without a column", "count", "town,ill\nA,y\n"),
     listed("label of no attribute", "row 1", "town,ill,count\n$,y,1\n"),
-    listed("a cell twice", "row 1 gave already", "town,ill,count\nA,y,16\nA,y,16\n"),
-    listed("a mark that is not told", "list the marks", GOOD.replace("16", "$")),
+    listed("a cell twice", "the cell of row 1", "town,ill,count\nA,y,16\nA,y,16\n"),
+    listed("a mark that is not told", "list all marks", GOOD.replace("16", "$")),
     listed("a negative count", "neither a count", GOOD.replace("16", "-16")),
     listed("a fraction", "neither a count", GOOD.replace("16", "16.5")),
     listed("cells left out", "unlisted", "town,ill,count\nA,y,16\n"),
@@ -241,7 +239,7 @@ BAD = [
     shares("shares that the records do not have", "does not agree", "town,ill,count\nA,y,0.27\nA,n,0.73\nB,y,0.17\nB,n,0.83\n",
            "decimals = 2"),
     shares("another number of people", "differs from the records", "town,ill,count\nA,y,16/61\nA,n,45/61\nB,y,1/6\nB,n,5/6\n", "n = 90"),
-    Bad("a statement that tells nothing", "tells nothing", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\n'),
+    Bad("a statement that tells nothing", "says nothing", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\n'),
     Bad("a statement with two bounds", "keep one", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\nexactly = 3\nat_most = 4\n'),
     Bad("a statement backwards", "above at_most", DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\nat_least = 3\nat_most = 1\n'),
     Bad("a statement against the records", "does not agree with the records",
@@ -249,7 +247,7 @@ BAD = [
     Bad("a target of nothing", "names no cells", DIFFERENCE + '[[audit.targets]]\nname = "x"\n'),
     Bad("a target twice", "twice", DIFFERENCE + '[[audit.targets]]\nby = ["age", "age"]\n'),
     Bad("hide without hidden cells", "needs a table with below", DIFFERENCE, more=("--hide",)),
-    Bad("nobody where the records have people", "rule out a cell that the records have",
+    Bad("nobody where the records have people", "rule out a cell that occurs in the records",
         DIFFERENCE + '[[audit.known]]\nwhere = { town = "A" }\nat_most = 0\n'),
     Bad("conditionals and counts that do not go together", "contradict",
         '[[audit.tables]]\nname = "t"\nrows = ["town"]\ncols = ["ill"]\nfile = "t.csv"\nn = 4\n',
@@ -263,7 +261,7 @@ BAD = [
     one("decide without records", "needs the records", BY, 'file = "t.csv"', head=OUTSIDE, files={"t_csv": GOOD}, more=("--decide",)),
     one("small targets without records", "needs the records", BY, 'file = "t.csv"', '[[audit.targets]]\nby = ["town"]\nonly_small = true',
         head=OUTSIDE, files={"t_csv": GOOD}),
-    one("counts that only records tell", "give n", 'rows = ["town"]', 'cols = ["ill"]', 'file = "t.csv"', 'counts = "rows"', head=OUTSIDE,
+    one("counts that only the records determine", "give n", 'rows = ["town"]', 'cols = ["ill"]', 'file = "t.csv"', 'counts = "rows"', head=OUTSIDE,
         files={"t_csv": "town,ill,count\nA,y,1/2\nA,n,1/2\nB,y,1/2\nB,n,1/2\n"}),
     one("a file whose totals do not add up", "contradicts itself", BY, 'file = "t.csv"', "totals = true", head=OUTSIDE,
         files={"t_csv": GOOD + "A,Total,60\nB,Total,30\nTotal,y,21\nTotal,n,70\nTotal,Total,91\n"}),

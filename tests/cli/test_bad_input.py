@@ -68,7 +68,7 @@ FILES = [
     Bad("file is a folder", "is a directory", (".", *WEIGHTED)),
     data("empty file", "data.csv is empty", b""),
     data("header only", "data.csv has no rows", "site,ill,count\n"),
-    data("unknown ending", "has no known ending", COUNTED, file="data.txt"),
+    data("unknown ending", "has no known file extension", COUNTED, file="data.txt"),
     data("gzip by name only", "is not a gzip file", COUNTED, file="data.csv.gz"),
     data("gzip in disguise", "gzip-compressed", gzip.compress(COUNTED.encode())),
     data(
@@ -91,9 +91,9 @@ FILES = [
     data("count fractional", "row 1", "site,ill,count\n$,no,7719.5\n"),
     data("count is text", "row 1", "site,ill,count\nA,no,$\n"),
     data("count too large", "row 1", "site,ill,count\n$,no,99999999999999999999\n"),
-    data("counts add up too high", "64-bit", "site,ill,count\n" + "$,no,9000000000000000000\n" * 2),
+    data("counts add up too high", "64 bits", "site,ill,count\n" + "$,no,9000000000000000000\n" * 2),
     data("all counts zero", "no people", "site,ill,count\n$,no,0\nB,yes,0\n"),
-    data("table of a CSV file", "leave the table out", COUNTED, "--table", "t"),
+    data("table of a CSV file", "leave out --table", COUNTED, "--table", "t"),
     data("query of a CSV file", "PostgreSQL", COUNTED, "--query", "SELECT 1"),
     data("nested values", "nested or binary type", parquet(site=[[SECRET]]), file="data.parquet"),
     data("counts with a fraction", "row 1", parquet(site=["A"], count=[7719.5]), file="data.parquet"),
@@ -135,7 +135,7 @@ OPTIONS = [
     option("suggest and given", "--suggest and --given", *WEIGHTED, "--suggest", "--given", "g.toml"),
     option("report into nowhere", "--html cannot write", *WEIGHTED, "--html", "nowhere/report.html"),
     option("report onto a folder", "--html cannot write", *WEIGHTED, "--html", "."),
-    option("report onto the data", "--html would replace data.csv", *WEIGHTED, "--html", "data.csv"),
+    option("report onto the data", "--html would overwrite data.csv", *WEIGHTED, "--html", "data.csv"),
     option("certain of nothing", "--certain must be greater than 50", *WEIGHTED, "--certain", "50"),
     option("more than certain", "--certain must be at most 100", *WEIGHTED, "--certain", "100.1"),
     option("certain to no end", "--certain has more than six", *WEIGHTED, "--certain", "99.12345678"),
@@ -147,8 +147,8 @@ OPTIONS = [
     option(
         "apart in another column", '--apart names column "age"', *WEIGHTED, "--suggest", "--apart", "age=A,B"
     ),
-    option("apart from nothing", "two labels or more", *WEIGHTED, "--suggest", "--apart", f"site={SECRET}"),
-    option("apart without labels", "two labels or more", *WEIGHTED, "--suggest", "--apart", SECRET),
+    option("apart from nothing", "at least two labels", *WEIGHTED, "--suggest", "--apart", f"site={SECRET}"),
+    option("apart without labels", "at least two labels", *WEIGHTED, "--suggest", "--apart", SECRET),
     option(
         "apart from nobody",
         'label 2 for column "site"',
@@ -168,7 +168,7 @@ OPTIONS = [
     ),
     option(
         "recodes into nowhere",
-        "the folder above r does not",
+        "the parent folder of r does not",
         *WEIGHTED,
         "--suggest",
         "--write-recodes",
@@ -207,7 +207,7 @@ PUBLISHED = [
         ("cell twice", "row 2 of data.csv", "$,no,1/2\n$,no,1/2\n", ("--n", "7")),
         (
             "too many decimals",
-            "more decimals than --decimals says",
+            "more decimals than --decimals",
             "A,no,0.57\nA,$,0.43\n",
             ("--n", "7", "--decimals", "1"),
         ),
@@ -226,7 +226,7 @@ PUBLISHED = [
         ("rounded after all", "give --decimals 3", "A,no,57.1\nA,$,42.9\n", ("--n", "7", "--percent")),
         ("rounded and not one", "--decimals 2 for rounded", "A,no,0.67\nA,$,0.34\n", ("--n", "7")),
         ("row totals nowhere", 'no column "people"', "A,no,4/7\nA,$,3/7\n", ("--row-n", "people")),
-        ("row totals in use", "which is used already", "A,no,4/7\nA,$,3/7\n", ("--row-n", "site")),
+        ("row totals in use", "which is already in use", "A,no,4/7\nA,$,3/7\n", ("--row-n", "site")),
         ("nothing rounds so", "sample size", "A,no,0.9\nA,$,0.9\n", ("--n", "8", "--decimals", "1")),
     ]
 ]
@@ -240,10 +240,10 @@ PUBLISHED += [
     )
     for name, says, content, more in [
         ("row total is text", 'column "n" in data.csv has no whole number', "A,no,4/7,7\nA,yes,3/7,$\n", ()),
-        ("two totals of a row", "row 2 of data.csv gives another total", "A,no,4/7,7\nA,$,3/7,14\n", ()),
+        ("two totals of a row", "row 2 of data.csv has a different total", "A,no,4/7,7\nA,$,3/7,14\n", ()),
         ("no total of a row", "has people but no total", "A,no,4/7,\nA,$,3/7,\n", ()),
         ("total of nobody", "has a total but only zeros", "A,no,4/7,7\nA,yes,3/7,7\n$,no,0,7\n", ()),
-        ("total that does not fit", "its conditionals do not allow", "A,no,4/7,8\nA,$,3/7,8\n", ()),
+        ("total that does not fit", "contradicts its conditionals", "A,no,4/7,8\nA,$,3/7,8\n", ()),
         ("totals and another n", "--n differs", "A,no,4/7,7\nA,$,3/7,7\n", ("--n", "14")),
         (
             "rounded total that does not fit",
@@ -266,11 +266,12 @@ BESIDE = [
     ),
     beside("limit is negative", "at least 0", "--given", KNOWN.format(site="A", limit="at_most = -7719")),
     beside(
-        "two limits", "exactly beside", "--given", KNOWN.format(site="A", limit="exactly = 1\nat_most = 2")
+        "two limits",
+        "combines exactly with",
+        "--given",
+        KNOWN.format(site="A", limit="exactly = 1\nat_most = 2"),
     ),
-    beside(
-        "unknown label", 'column "site" does not have', "--given", KNOWN.format(site="$", limit="exactly = 1")
-    ),
+    beside("unknown label", 'column "site" lacks', "--given", KNOWN.format(site="$", limit="exactly = 1")),
     beside("row left out", "each row attribute (site)", "--given", "[[known]]\nrow = {}\nexactly = 7719\n"),
     beside(
         "label is a number", "in quotes", "--given", KNOWN.format(site="A", limit="").replace('"yes"', "7719")
@@ -289,7 +290,7 @@ BESIDE = [
     ),
     Bad(
         "row that is left out",
-        "statement 1 of g.toml speaks of a row with a zero cell",
+        "statement 1 of g.toml is about a row with a zero cell",
         ("data.csv", *WEIGHTED, "--drop-zero-rows", "--given", "g.toml"),
         {"data.csv": COUNTED + "$,no,1\n", "g.toml": KNOWN.format(site="$", limit="at_most = 7719")},
     ),
@@ -299,7 +300,7 @@ BESIDE = [
     beside("recode of another", "neither in --rows nor in --cols", "--recode", '[age]\nyoung = ["$"]\n'),
     beside("recode is no table", "must be a table", "--recode", 'ill = "$"\n'),
     beside("recode of a number", "list of labels", "--recode", "[ill]\nany = 7719\n"),
-    beside("recode of no label", "lacks label 2", "--recode", '[ill]\nany = ["yes", "$"]\n'),
+    beside("recode of no label", "does not have label 2", "--recode", '[ill]\nany = ["yes", "$"]\n'),
     beside("bins of categories", "cannot be cut into bins", "--recode", "[ill]\nbins = [7719]\n"),
     beside("level of no hierarchy", "has no hierarchy", "--recode", "[ill]\nlevel = 1\n"),
     beside("bins of nothing", "must be a list of numbers", "--recode", "[ill]\nbins = []\n"),

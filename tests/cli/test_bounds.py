@@ -396,7 +396,7 @@ def test_text(call_louver: Runner, counted: Path) -> None:
     done = call_louver("bounds", counted, *WEIGHTED)
     lines = done.out.splitlines()
     assert lines[0].startswith(
-        "3 small counts can be worked out, but no row tells a person's status. Do not publish"
+        "3 small counts can be derived, but no row reveals a person's status. Do not publish"
     )
     assert lines[2].split()[:4] == ["3", "small", "cells", "disclosed"]
     assert [line for line in lines if "disclosed:" in line] == [

@@ -97,7 +97,7 @@ def test_a_table_that_gives_away_small_counts_is_refused(call_louver: Runner, pe
     done = published(call_louver, people, "out", "--accept", "--json", arranged=arranged)
     told = json.loads(done.out)["publication"]
     assert done.code == 1 and told["published"] is told["together"] is None
-    assert "can be worked out" in told["refused"] and "--accept" not in told["refused"]
+    assert "can be derived" in told["refused"] and "--accept" not in told["refused"]
     assert not (people.parent / "out").exists() and not (people.parent / "register").exists()
 
 
@@ -107,7 +107,7 @@ def test_a_table_that_tells_a_status_is_refused_unless_accepted(call_louver: Run
     done = published(call_louver, people, "out")
     assert done.code == 1
     assert done.out.splitlines()[-1].startswith(
-        "Not published: Counts cannot be worked out, but 1 row tells a"
+        "Not published: Counts cannot be derived, but 1 row reveals a"
     )
     assert not (people.parent / "out").exists()
     assert published(call_louver, people, "out", "--accept").code == 0
@@ -180,7 +180,7 @@ def test_what_was_not_found_out_in_time_is_not_published(call_louver: Runner, pe
     shares = (*SHARES, "--decimals", "2")
     assert published(call_louver, people, "one", arranged=by_sex).code == 0
     late = published(call_louver, people, "two", "--seconds", "1e-9", arranged=shares)
-    assert late.code == 1 and late.out.endswith("Give it more seconds before you publish.\n")
+    assert late.code == 1 and late.out.endswith("Allow more seconds before you publish.\n")
     assert not (folder / "two").exists() and entries(people) == 1
     assert published(call_louver, people, "two", arranged=shares).code == 0
 
@@ -190,15 +190,15 @@ def test_the_register_and_the_folder_are_looked_at_first(call_louver: Runner, pe
     done = published(call_louver, people, "out")
     assert done.code == 2 and "option --publish: out exists already" in done.err
     done = published(call_louver, people, "no/out")
-    assert done.code == 2 and "option --publish: the folder above out does not exist" in done.err
+    assert done.code == 2 and "option --publish: the parent folder of out does not exist" in done.err
     done = published(call_louver, people, "two", "--where", "town != 'B' or town = ill")
-    assert done.code == 2 and "names several columns" in done.err
+    assert done.code == 2 and "involves several columns" in done.err
     done = published(call_louver, people, "two", "--decimals", "7")
     assert done.code == 2 and "at most 6 --decimals" in done.err
     (people.parent / "register").mkdir(exist_ok=True)
     (people.parent / "register" / "000001.json").write_text("{}")
     done = published(call_louver, people, "two")
-    assert done.code == 2 and "was changed by hand" in done.err
+    assert done.code == 2 and "was edited" in done.err
 
 
 def test_the_report_tells_what_became_of_it(call_louver: Runner, people: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_share_that_is_not_rounded_as_promised_is_noticed(call_louver: Runner,
     (file,) = (people.parent / "out" / "data").glob("*.parquet")
     table = pq.read_table(file)
     for first, told in (
-        ("0.710", "other values of"),
+        ("0.710", "different values of"),
         ("0.714", "more than 2 decimals"),
         ("0.9", "does not add up"),
     ):

@@ -1,4 +1,4 @@
-"""`louver bounds` where no count can be worked out and people are given away all the same, and tables as others print them."""
+"""`louver bounds` where no count can be derived and people are disclosed all the same, and tables as others print them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_table_that_tells_everybodys_status_is_no_longer_called_safe(
     done = call_louver("bounds", survey, *ASKED, "--fail-on", "attribute")
     assert done.code == 1
     assert done.out.startswith(
-        f"Counts cannot be worked out, but 65 rows tell a person's status ({40 + people} people). "
+        f"Counts cannot be derived, but 65 rows tell a person's status ({40 + people} people). "
         f"{40 + len(small)} rows hold fewer than 5 people. Do not publish it as it is."
     )
     assert call_louver("bounds", survey, *ASKED, "--fail-on", "any").code == 1
@@ -68,7 +68,7 @@ def test_certain_may_be_less_than_all(call_louver: Runner, tmp_path: Path) -> No
     assert answer(call_louver(*options, "--json"))["summary"]["certain_rows"] == 0
     done = call_louver(*options, "--certain", "95", "--fail-on", "attribute")
     assert done.code == 1
-    assert "1 row tells a person's status with at least 95 % certainty (20 people)" in done.out
+    assert "1 row reveals a person's status with at least 95 % certainty (20 people)" in done.out
     assert "1 row with at least 95 % in one cell" in done.out
 
 
@@ -121,7 +121,7 @@ def test_exact_decimals_that_fit_no_table_are_told_to_be_rounded(call_louver: Ru
     assert (done.code, done.out) == (2, "")
     assert "no table has these conditionals" in done.err and "give --decimals 3" in done.err
     done = call_louver("bounds", printed, *SHARES, "--row-n", "people")
-    assert "give --decimals where the conditionals are rounded" in done.err
+    assert "give --decimals if the conditionals are rounded" in done.err
 
 
 def test_somebody_elses_table_is_not_ours_to_publish(call_louver: Runner, tmp_path: Path) -> None:
@@ -131,5 +131,5 @@ def test_somebody_elses_table_is_not_ours_to_publish(call_louver: Runner, tmp_pa
         "bounds", path, "--rows", "site", "--cols", "ill", "--weight", "share", "--conditionals", "--n", "9"
     )
     first = done.out.splitlines()[0]
-    assert "1 row tells a person's status (at least 1 person)" in first
-    assert first.endswith("Everybody who has the table can work this out.")
+    assert "1 row reveals a person's status (at least 1 person)" in first
+    assert first.endswith("Anyone who has the table can derive this.")

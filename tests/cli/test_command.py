@@ -106,7 +106,9 @@ def test_the_demo_explains_the_wait(
 def test_demo_leaves_files_of_others_alone(call_louver: Runner, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").touch()
     done = call_louver("demo", "--out", tmp_path)
-    assert done.code == 2 and done.err.endswith("holds files that no demo made; name another folder.\n")
+    assert done.code == 2 and done.err.endswith(
+        "holds files that the demo did not write; name another folder.\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
 
 
@@ -122,7 +124,7 @@ def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
     for out in (counted, counted / "below"):
         done = call_louver("demo", "--out", out)
         assert (done.code, done.out) == (2, "")
-        assert done.err.startswith("louver demo: option --out cannot make the folder ")
+        assert done.err.startswith("louver demo: option --out cannot create the folder ")
     done = call_louver("demo", "--seconds", "0", "--out", counted.parent)
     assert (done.code, done.err) == (2, "louver demo: option --seconds must be greater than 0.\n")
 
@@ -132,7 +134,7 @@ def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
     [
         (
             ("nonsense",),
-            "louver: there is no such command; choose profile, bounds, audit, protect, anonymize, groups, verify, demo, topdown, ledger or explore.",
+            "louver: unknown command; choose profile, bounds, audit, protect, anonymize, groups, verify, demo, topdown, ledger or explore.",
         ),
         (("--nonsense",), "louver: there is no option --nonsense; see --help."),
         (("-x", "bounds"), "louver bounds: there is no option -x; see --help."),
@@ -142,7 +144,7 @@ def test_demo_into_nowhere(call_louver: Runner, counted: Path) -> None:
         (("demo", "--out"), "louver demo: option --out needs a value."),
         (
             ("demo", "here"),
-            "louver demo: there is one argument too many; leave no space after a comma, and quote names that have one.",
+            "louver demo: there is one argument too many; put no space after a comma, and quote names that contain one.",
         ),
     ],
 )

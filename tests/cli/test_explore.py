@@ -19,7 +19,7 @@ def test_bad_calls(call_louver: Runner, tmp_path: Path, monkeypatch: pytest.Monk
         done = call_louver("explore", f"--port={port}")
     assert (done.code, done.err) == (
         2,
-        f"louver explore: option --port: {port} is taken or not allowed; choose another, or leave it out.\n",
+        f"louver explore: option --port: {port} is in use or not allowed; choose another, or leave it out.\n",
     )
     done = call_louver("explore", str(tmp_path / "people.csv"))
     assert (done.code, done.err) == (2, "louver explore: people.csv does not exist; check the path.\n")

@@ -40,8 +40,8 @@ class Bad:
 
 
 CASES = [
-    Bad("give --unit", {"unit": None}),
-    Bad("give --unit", {"size": "home"}),
+    Bad("give either --unit", {"unit": None}),
+    Bad("give either --unit", {"size": "home"}),
     Bad("--groups is missing", {"unit": None, "size": "home"}),
     Bad("--regions is missing", {"regions": None}),
     Bad("has an empty name", {"regions": "state,,county"}),
@@ -54,7 +54,7 @@ CASES = [
     Bad("--min-size must be at most 1", {"min-size": "2"}),
     Bad("--domain is missing", {"domain": None}),
     Bad("nowhere.csv", {"domain": "nowhere.csv"}),
-    Bad("names the data themselves", {"domain": "people.csv"}),
+    Bad("is the data file itself", {"domain": "people.csv"}),
     Bad("cannot be used together", {"domain-from-data": ""}),
     Bad("--epsilon or as --rho", {"epsilon": None}),
     Bad("--epsilon or as --rho", {"rho": "1"}),
@@ -82,7 +82,7 @@ CASES = [
     Bad("has no value on row 4", {}, row=",NY,Kings"),
     Bad("more than one region, first on row 1", {}, row="h1,NY,Kings"),
     Bad("no rows", {}, domain="state,county\n"),
-    Bad("again on row 2", {}, domain="state,county\nGA,Cobb\nGA,Cobb\n"),
+    Bad("a leaf region on row 2", {}, domain="state,county\nGA,Cobb\nGA,Cobb\n"),
     Bad("has no value on row 1", {}, domain="state,county\nGA,\n"),
 ]
 

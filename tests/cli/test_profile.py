@@ -26,7 +26,7 @@ def test_text_json_page_and_spec(call_louver: Runner, people: Path) -> None:
     done = call_louver("profile", people, "--decimal-mark", ",", "--html", html, "--write-spec", spec)
     assert (done.code, done.err) == (0, "")
     assert (
-        "nothing here is for release" in done.out
+        "do not release any of this" in done.out
         and "identifying (nearly every value occurs once)" in done.out
     )
     assert str(spec) in done.out and f"not for release: {html}" in done.out
@@ -41,9 +41,7 @@ def test_a_spec_to_start_from_is_refused_until_it_is_filled_in(call_louver: Runn
     spec = people.with_name("start.toml")
     call_louver("profile", people, "--decimal-mark=,", "--write-spec", spec)
     done = call_louver("groups", "--spec", spec, "--out", people.with_name("out"))
-    assert (
-        done.code == 2 and "still holds the placeholder" in done.err and not people.with_name("out").exists()
-    )
+    assert done.code == 2 and "still has the placeholder" in done.err and not people.with_name("out").exists()
 
 
 BAD = {
@@ -55,10 +53,10 @@ BAD = {
     "share of more than all": (("--alone", "1.5"), "--alone must be at most 1"),
     "spec in no folder": (("--write-spec", "nowhere/s.toml"), "s.toml does not exist"),
     "spec over the data": (("--write-spec", "people.csv"), "--write-spec would replace people.csv"),
-    "page over the data": (("--html", "people.csv"), "--html would replace people.csv"),
+    "page over the data": (("--html", "people.csv"), "--html would overwrite people.csv"),
     "decimal mark": (("--decimal-mark", ";"), "--decimal-mark must be"),
-    "encoding": (("--encoding", SECRET), "--encoding is not an encoding that is read"),
-    "other encoding": (("--encoding", "utf-16"), "mark of UTF-16"),
+    "encoding": (("--encoding", SECRET), "--encoding is not a known encoding"),
+    "other encoding": (("--encoding", "utf-16"), "a UTF-16 byte order mark"),
     "delimiter of two": (("--delimiter", ";;"), "--delimiter must be one character"),
     "delimiter that is a letter": (("--delimiter", "a"), "--delimiter must be one character"),
     "other delimiter": (("--delimiter", "|"), "one column, with another separator"),
@@ -68,16 +66,16 @@ BAD = {
     "filter with SQL": (("--where", f"age = 1; DROP TABLE {SECRET}"), "cannot be understood at character 8"),
     "filter of a stranger": (("--where", "agee > 1"), 'no column "agee"; perhaps "age" is meant.'),
     "filter of mixed values": (("--where", f"age in (1, '{SECRET}')"), "values of one type"),
-    "filter too deep": (("--where", "(" * 99 + "age = 1" + ")" * 99), "nested more than 50 deep"),
+    "filter too deep": (("--where", "(" * 99 + "age = 1" + ")" * 99), "nested more than 50 levels deep"),
     "filter too long": (("--where", "age = 1 or " * 2_000 + "age = 1"), "longer than 10,000 characters"),
     "filter of words by number": (
         ("--where", "sex = 1"),
         'column "sex" with a number, but it is none on row 1',
     ),
-    "filter that leaves nothing": (("--where", "age > 99"), "no row of people.csv meets --where"),
+    "filter that leaves nothing": (("--where", "age > 99"), "no row of people.csv satisfies --where"),
     "filter without parenthesis": (("--where", "(age = 1"), 'where ")" should be'),
-    "sheet of a text file": (("--table", "Sheet1"), "leave the table out"),
-    "codes of a text file": (("--keep-codes",), "--keep-codes is for Stata, SPSS and SAS files"),
+    "sheet of a text file": (("--table", "Sheet1"), "leave out --table"),
+    "codes of a text file": (("--keep-codes",), "--keep-codes applies only to Stata, SPSS and SAS files"),
 }
 
 

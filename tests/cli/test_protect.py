@@ -68,7 +68,7 @@ def test_what_cannot_be_protected_exits_with_1(call_louver: Runner, tmp_path: Pa
     spec = write(tmp_path, SPEC + "".join(kept.format(*cell) for cell in cells))
     done = call_louver("protect", spec, "--out", tmp_path / "out", "--html", tmp_path / "inside.html")
     assert done.code == 1 and "Not published." in done.out and "Do not publish" in done.out
-    assert "not shown to be protected" in (tmp_path / "inside.html").read_text()
+    assert "not proved protected" in (tmp_path / "inside.html").read_text()
     assert not (tmp_path / "out").exists()
 
 
@@ -132,7 +132,7 @@ def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:
         ((spec, "--known-percent=0"), "option --known-percent must be greater than 0"),
         ((spec, "--method=guess"), "option --method must be"),
         ((spec, "--method=round", "--base=1"), "option --base must be at least 2"),
-        ((spec, "--base=5"), "option --base is for --method round"),
+        ((spec, "--base=5"), "option --base needs --method round"),
         ((spec, "--steps=-1"), "option --steps must be at least 0"),
     ):
         done = call_louver("protect", *arguments)

@@ -143,7 +143,7 @@ OPTIONS = [
     options("no out", "option --out is missing", "run", "town.toml"),
     options("no out to measure", "option --out is missing", "measure", "town.toml"),
     options("out exists", "town.toml exists already", "run", "town.toml", "--out", "town.toml"),
-    options("out in nowhere", "the folder above", "run", "town.toml", "--out", "nowhere/out"),
+    options("out in nowhere", "the parent folder of", "run", "town.toml", "--out", "nowhere/out"),
     options("evaluate without seed", "option --seed is missing", "run", "town.toml", *OUT, "--evaluate"),
     options("seed that is text", "--seed must be a whole number", "run", "town.toml", *OUT, "--seed", SECRET),
     options("engine of another kind", "engine must be local:N", "run", "town.toml", *OUT, "--engine", f"x:{SECRET}"),
@@ -151,7 +151,7 @@ OPTIONS = [
             "--engine", "local:0"),
     options("ledger absent", "there is no ledger gone.ledger", "run", "town.toml", *OUT, "--ledger", "gone.ledger"),
     options("no measurements", "option --measurements is missing", "estimate", "town.toml", *OUT),
-    options("measurements that are none", "holds no measurements", "estimate", "town.toml", "--measurements", ".", *OUT),
+    options("measurements that are none", "has no measurements", "estimate", "town.toml", "--measurements", ".", *OUT),
     options("table without its region", "belong together", "check", "town.toml", "--table", "people.csv"),
     options("known values without columns", 'no column "invariant"', "check", "town.toml", "--invariants", "people.csv"),
 ]  # fmt: skip

@@ -273,7 +273,7 @@ def test_table_13_in_one_run_sorted_by_risk():
     comparison = compare(histogram("8-way"), [line.arrangement for line in TABLE_13], DisclosureRules())
     small_cells = [summary.disclosed_small_cells for _, summary in comparison.lines]
     assert small_cells == sorted(line.numbers[-1] for line in TABLE_13)
-    # Two lines disclose no small cell. The first line of the table discloses no row either, but more of its rows tell a status.
+    # Two lines disclose no small cell. The first line of the table discloses no row either, but more of its rows reveal a status.
     assert [a.label for a, _ in comparison.lines[:2]] == [
         TABLE_13[12].arrangement.label,
         TABLE_13[0].arrangement.label,

@@ -1,7 +1,7 @@
-"""Brute force for the claim of a joint audit: no small group of people that can be described has a count that can be worked out.
+"""Brute force for the claim of a joint audit: no small group of people that can be described has a count that can be derived.
 
-Starts from the claim. A group is described by a set of labels of each attribute; all such groups are listed. What can be worked
-out is what all tables of whole numbers with the same publication agree on; all of them are listed, too.
+Starts from the claim. A group is described by a set of labels of each attribute; all such groups are listed. What can be
+derived is what all tables of whole numbers with the same publication agree on; all of them are listed, too.
 """
 
 from __future__ import annotations

@@ -164,5 +164,5 @@ def test_large_counts_are_exact_or_refused(counts):
     if sum(counts) < 2**63:
         assert Histogram.from_codes([attribute], codes, counts).total == sum(counts)
     else:
-        with pytest.raises(InputError, match="64-bit"):
+        with pytest.raises(InputError, match="64 bits"):
             Histogram.from_codes([attribute], codes, counts)

@@ -210,7 +210,7 @@ def test_no_table_in_time_is_an_error() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounding._Model, "linear", lambda *_: None)
         patch.setattr(rounding._Model, "annealed", lambda *_: None)
-        with pytest.raises(SolverError, match="in the time that --seconds allows"):
+        with pytest.raises(SolverError, match="within --seconds"):
             round_cells(values, rows, np.full(5, 5), np.zeros(5, dtype=bool), Run(), seconds=1e-9)
 
 

@@ -49,7 +49,7 @@ def test_a_table_with_every_cell_exact_is_not_simply_safe() -> None:
     site, ill, n = zip(*TABLES[Level.CARE], strict=True)
     audit = lv.bounds(pa.table({"site": site, "ill": ill, "n": n}), rows=["site"], cols=["ill"], weight="n")
     assert audit.summary.disclosed_rows == 2
-    assert audit.verdict.sentence == "Publish it only if that may be known."
+    assert audit.verdict.sentence == "Publish it only if this may become known."
 
 
 def test_a_verdict_reads_from_its_reasons_to_its_conclusion() -> None:

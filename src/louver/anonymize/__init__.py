@@ -27,7 +27,7 @@ from louver.anonymize.options import AnonymizeKeywords, AnonymizeOptions
 from louver.anonymize.parts import cut_into_parts
 from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.publish import Arranged, RecordStore, Setting, arrange_in_memory, publish
-from louver.anonymize.result import DATA_FILE, AnonymizedRelease, StoredRecords
+from louver.anonymize.result import DATA_FILE, AnonymizedRelease, RecordsOnDisk
 from louver.anonymize.watch import Watch
 from louver.data.people import fingerprint
 from louver.data.read import Source, open_source
@@ -35,7 +35,7 @@ from louver.data.restriction import restriction
 from louver.errors import InputError
 from louver.privacy.ledger import KeyedHash, People
 from louver.privacy.ledger_finding import find_ledger
-from louver.release.memory import Memory
+from louver.release.matched_register import MatchedRegister
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
@@ -107,8 +107,8 @@ def anonymize(
         if place is None or release.is_withheld:
             return release
         _write(release, place, report, request.run)
-    if isinstance(release.table, StoredRecords):
-        return replace(release, table=StoredRecords(place.out / DATA_FILE))
+    if isinstance(release.table, RecordsOnDisk):
+        return replace(release, table=RecordsOnDisk(place.out / DATA_FILE))
     return release
 
 
@@ -142,19 +142,19 @@ class _Place:
     payer: Path | None
     dataset: KeyedHash
     people: People
-    memory: Memory | None
+    register: MatchedRegister | None
 
     is_compared: bool
 
     @property
     def unasked(self) -> str | None:
         """Earlier publications about these people that this file is not held against."""
-        return None if self.memory is None else _unasked(self.memory, is_compared=self.is_compared)
+        return None if self.register is None else _unasked(self.register, is_compared=self.is_compared)
 
     @property
     def remark(self) -> str | None:
         """A remark on how these people relate to those in the register."""
-        return None if self.memory is None else self.unasked or self.memory.remark
+        return None if self.register is None else self.unasked or self.register.remark
 
 
 def _place(
@@ -164,9 +164,9 @@ def _place(
     source, options = request.source, request.options
     payer = find_ledger(request.data, ledger, table=source.table, query=source.query, run=run)
     dataset = fingerprint(request.data, table=source.table, query=source.query, run=run)
-    memory = None
+    register = None
     if options.registry is not None:
-        memory = Memory.of(
+        register = MatchedRegister.of(
             options.registry,
             request.data,
             source,
@@ -181,7 +181,7 @@ def _place(
         payer=payer,
         dataset=dataset,
         people=people,
-        memory=memory,
+        register=register,
         is_compared=bool(options.against),
     )
 
@@ -194,15 +194,15 @@ def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run
         place.payer,
         dataset=place.dataset,
         people=place.people,
-        memory=place.memory,
+        register=place.register,
         run=run,
     )
 
 
-def _unasked(memory: Memory, *, is_compared: bool) -> str | None:
-    if memory.is_apart_by_word:
-        return memory.remark
-    contents = [entry.content for entry in memory.entries]
+def _unasked(register: MatchedRegister, *, is_compared: bool) -> str | None:
+    if register.is_apart_by_word:
+        return register.remark
+    contents = [entry.content for entry in register.entries]
     n_tables = sum(len(content["tables"]) for content in contents)
     n_tables += sum(
         table["value"] is not None for content in contents for table in content.get("protected", ())
@@ -266,7 +266,7 @@ def _made(
             known=known,
             where=_filter(request, watch.run),
             records=None
-            if options.analysis is None or not isinstance(store, _MemoryStore)
+            if options.analysis is None or not isinstance(store, _InMemoryStore)
             else store.file.records,
             ledger=None if place is None else place.payer,
             remark=None if place is None else place.remark,
@@ -280,7 +280,7 @@ def _made(
 
 
 @dataclass(frozen=True, slots=True)
-class _MemoryStore:
+class _InMemoryStore:
     """A file in memory: a single part."""
 
     file: HeldFile
@@ -310,12 +310,12 @@ class _MemoryStore:
 
 def _load(
     request: Request[AnonymizeOptions], watch: Watch
-) -> tuple[_MemoryStore, list[EarlierRelease], list[KnownPeople]]:
+) -> tuple[_InMemoryStore, list[EarlierRelease], list[KnownPeople]]:
     """All records, and the earlier releases with what is known about each person."""
     options, run = request.options, watch.run
     with watch.stage("reading"), open_source(request.data, **request.source.opening(), run=run) as source:
         file = load(source, options, request.schema, run)
-        return _MemoryStore(file), *_earlier(source, file, request, run)
+        return _InMemoryStore(file), *_earlier(source, file, request, run)
 
 
 def _earlier(

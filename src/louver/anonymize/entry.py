@@ -17,8 +17,8 @@ from louver.anonymize.coding import MISSING
 from louver.anonymize.generalise import Sort, number_label
 from louver.anonymize.intersection import published_values
 from louver.anonymize.options import AnonymizeOptions
-from louver.anonymize.result import StoredRecords
-from louver.release import told
+from louver.anonymize.result import RecordsOnDisk
+from louver.release import disclosures
 
 __all__ = ["entry_of"]
 
@@ -27,7 +27,7 @@ MOST_NUMBERS = 1 << 21
 
 
 def entry_of(
-    table: pa.Table | StoredRecords,
+    table: pa.Table | RecordsOnDisk,
     mapping: pa.Table,
     dictionary: pa.Table,
     promise: str,
@@ -35,7 +35,7 @@ def entry_of(
     given: Mapping[str, pa.ChunkedArray],
     options: AnonymizeOptions,
     where: Mapping[str, Sequence[str]],
-) -> told.Plain:
+) -> disclosures.Plain:
     """The content of the register's entry.
 
     Parameters
@@ -82,7 +82,7 @@ def entry_of(
             del codes_of[largest]
             counted = _added(None, np.delete(counted[0], place, axis=1), counted[1])
     assert counted is not None
-    file = told.file(
+    file = disclosures.file(
         promise,
         quasi=quasi,
         values=values,
@@ -100,8 +100,8 @@ _Counted = tuple[Ints, Ints]
 """Distinct rows of codes, and how many records have each."""
 
 
-def _batches(table: pa.Table | StoredRecords) -> Iterator[pa.Table]:
-    return table.batches() if isinstance(table, StoredRecords) else iter([table])
+def _batches(table: pa.Table | RecordsOnDisk) -> Iterator[pa.Table]:
+    return table.batches() if isinstance(table, RecordsOnDisk) else iter([table])
 
 
 def _added(counted: _Counted | None, rows: Ints, counts: Ints) -> _Counted:

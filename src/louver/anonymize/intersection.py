@@ -146,7 +146,9 @@ def read_earlier(folder: str | Path) -> EarlierRelease:
     name = Path(folder).name
     manifest = read_manifest(folder)
     if manifest.verb != "anonymize":
-        raise InputError(f"option --against: {name} is no release of louver anonymize.", option="--against")
+        raise InputError(
+            f"option --against: {name} is not a release of louver anonymize.", option="--against"
+        )
     if not verify(folder, skip_report=True, accept_strings=None).passed:
         raise InputError(
             f"option --against: {name} is not as it was released; see what louver verify says of it.",

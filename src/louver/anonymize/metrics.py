@@ -33,13 +33,13 @@ __all__ = [
     "count_alike",
     "count_alone",
     "count_alone_in_units",
+    "derivable_values",
     "looks_of_units",
     "published_classes",
     "published_losses",
     "reached_by",
     "risk_of",
     "utility_of",
-    "worked_out",
 ]
 
 
@@ -393,7 +393,7 @@ class WorkedOut:
         )
 
 
-def worked_out(
+def derivable_values(
     records: pa.Table,
     unchanged: Sequence[str],
     columns: Sequence[QuasiColumn],

@@ -288,7 +288,7 @@ class AnonymizeOptions(VerbOptions):
     )
     registry: str | None = option(
         None,
-        "Folder that records what was published: the counts of the classes are entered, for audits of later tables.",
+        "Folder of the register of publications: the counts of the classes are entered, for audits of later tables.",
         metavar="DIR",
         flag="--register",
         group="file",

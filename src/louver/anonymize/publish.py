@@ -34,12 +34,12 @@ from louver.anonymize.metrics import (
     count_alike,
     count_alone,
     count_alone_in_units,
+    derivable_values,
     looks_of_units,
     published_classes,
     published_losses,
     risk_of,
     utility_of,
-    worked_out,
 )
 from louver.anonymize.options import UNIT_NUMBER, AnonymizeOptions
 from louver.anonymize.result import (
@@ -49,7 +49,7 @@ from louver.anonymize.result import (
     DATA_FILE,
     MAPPING_FILE,
     AnonymizedRelease,
-    StoredRecords,
+    RecordsOnDisk,
     shuffled,
 )
 from louver.anonymize.roles import dictionary, unchanged
@@ -94,7 +94,7 @@ class Arranged:
         Records in classes whose members all have one value of the column.
     """
 
-    table: pa.Table | StoredRecords
+    table: pa.Table | RecordsOnDisk
     texts: Mapping[str, Texts]
     worked_out: tuple[WorkedOut, ...]
     n_alone: int
@@ -247,7 +247,7 @@ def publish(
         ),
         parameters=parameters,
         is_order_kept=options.keep_order,
-        reached=_reached(parts),
+        reached=_reached_limits(parts),
         n_alone=arranged.n_alone,
         units_found=_units_found(parts, seen, options),
         alike=arranged.alike if guarantee is not Guarantee.FREEFORM else (),
@@ -319,7 +319,7 @@ def arrange_in_memory(
             limits.name: published_texts(in_order[limits.name], limits.codes[is_kept])
             for limits in file.problem.sensitive
         },
-        worked_out=worked_out(file.records, carried, file.problem.columns, published, group_of, run),
+        worked_out=derivable_values(file.records, carried, file.problem.columns, published, group_of, run),
         n_alone=n_alone,
         alike=tuple((name, count_alike(in_order[name], found_in)) for name in options.sensitive),
     )
@@ -465,7 +465,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
-def _reached(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
+def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
     """The least that the parts reach."""
     return tuple(
         min(lines, key=lambda line: line.l or 0.0)

@@ -21,7 +21,7 @@ from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, renumbered
 from louver.optim.kernels.classes.recoding import diverse_groups, group_points
 from louver.optim.status import Status
 
-__all__ = ["Codings", "ColumnCodings", "Recoded", "Recoding", "Whole", "domain_of"]
+__all__ = ["Codings", "ColumnCodings", "Recoded", "Recoding", "RecodingSpace", "domain_of"]
 
 Codings = tuple[Ints, ...]
 """One coding per column."""
@@ -36,7 +36,7 @@ class Recoding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Whole:
+class RecodingSpace:
     """The problem in the form used for recoding whole columns.
 
     Attributes
@@ -59,7 +59,7 @@ class Whole:
     problem: AnonymizeProblem
 
     @classmethod
-    def of(cls, problem: AnonymizeProblem) -> Whole:
+    def of(cls, problem: AnonymizeProblem) -> RecodingSpace:
         domains = tuple(domain_of(column, problem.rows) for column in problem.columns)
         records = np.stack([domain.atoms for domain in domains], axis=1).astype(np.int32)
         group, sizes = _divided(

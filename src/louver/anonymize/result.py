@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from louver.anonymize.alternatives import CurvePoint, LocalRecoding
     from louver.anonymize.analyses import Comparisons
     from louver.anonymize.intersection import Intersection
-    from louver.release.memory import Memory
+    from louver.release.matched_register import MatchedRegister
 
 __all__ = [
     "CLASSES_FILE",
@@ -47,7 +47,7 @@ __all__ = [
     "DATA_FILE",
     "MAPPING_FILE",
     "AnonymizedRelease",
-    "StoredRecords",
+    "RecordsOnDisk",
     "shuffled",
 ]
 
@@ -285,7 +285,7 @@ class AnonymizedRelease(Shown):
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
-        return self.table.read() if isinstance(self.table, StoredRecords) else self.table
+        return self.table.read() if isinstance(self.table, RecordsOnDisk) else self.table
 
     def plot(self) -> Figure:
         """Loss per attribute and class sizes."""
@@ -316,7 +316,7 @@ class AnonymizedRelease(Shown):
         *,
         dataset: KeyedHash | None = None,
         people: People | None = None,
-        memory: Memory | None = None,
+        register: MatchedRegister | None = None,
         run: Run | None = None,
     ) -> Manifest:
         """Write the release directory.
@@ -339,31 +339,31 @@ class AnonymizedRelease(Shown):
             Asked whether to go on, until the file is logged.
         """
         with ReleaseWriter(out, run) as writer:
-            if isinstance(self.table, StoredRecords):
+            if isinstance(self.table, RecordsOnDisk):
                 self.table.write(writer.path(DATA_FILE))
             else:
                 pq.write_table(self.table, writer.path(DATA_FILE))
             pq.write_table(self.mapping, writer.path(MAPPING_FILE))
             pq.write_table(self.dictionary, writer.path(COLUMNS_FILE))
             if self.parameters["csv"]:
-                is_stored = isinstance(self.table, StoredRecords)
+                is_stored = isinstance(self.table, RecordsOnDisk)
                 write_csv(self.table.batches() if is_stored else self.table, writer.path(CSV_FILE))
             if self.classes is not None:
                 pq.write_table(self.classes, writer.path(CLASSES_FILE))
             if report is not None:
                 writer.path("report.html").write_text(report, encoding="utf-8")
-            log = partial(self._log, ledger, dataset, people, memory)
-            return writer.seal(self.manifest(), None if ledger is None and memory is None else log)
+            log = partial(self._log, ledger, dataset, people, register)
+            return writer.seal(self.manifest(), None if ledger is None and register is None else log)
 
     def _log(
         self,
         ledger: str | Path | None,
         dataset: KeyedHash | None,
         people: People | None,
-        memory: Memory | None,
+        register: MatchedRegister | None,
     ) -> str:
         """Enter the classes into the register, log the file as an exact disclosure; return the head of the ledger or of the register."""
-        entered = "" if memory is None or self.entry is None else memory.append(self.entry)
+        entered = "" if register is None or self.entry is None else register.append(self.entry)
         if ledger is None:
             return entered
         what = f"a file of {self.table.num_rows:,} records, {self.guarantee} with k = {self.k}"
@@ -431,7 +431,7 @@ def _seconds(stages: Mapping[str, float]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRecords:
+class RecordsOnDisk:
     """A Parquet file of records that stands in for the table it holds."""
 
     path: Path

@@ -16,14 +16,14 @@ from louver.app.words import MONTHS
 __all__ = ["points", "steps"]
 
 HEIGHT, TOP, BOTTOM, LABELS = 190, 12.0, 26.0, 8.0
-"""Pixels: of a chart, above its highest point, below its floor, and of the labels there above its end."""
+"""In pixels: height of a chart, space above its highest point and below its floor, and distance of the labels from its end."""
 MOST_TICKS = 8
 
 
 def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
     """What was left after each entry: (time, left, entry), a step each; what is held hangs above the last."""
     if not history:
-        Tag("p", "s sub", "Nothing was granted yet.")
+        Tag("p", "s sub", "Nothing has been granted yet.")
         return
     top = max(left for _, left, _ in history) or 1.0
 

@@ -26,9 +26,9 @@ ROLES = {
     "unit": "Household or unit",
     "weight": "Sampling weight",
 }
-"""Role, as `profile` names it -> the text shown to users."""
+"""Role, as named by `profile` -> the text shown to users."""
 KINDS = {"category": "Categories without an order", "ordered": "Categories in an order"}
-"""Kinds a user may assign to a column when the profile guessed otherwise."""
+"""Kinds that a user may assign to a column if the profile guessed wrong."""
 COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
 DATE = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\b.*")
 
@@ -161,7 +161,7 @@ class MergeTree:
             )
         wanted = [part.strip().lower() for part in text.replace(";", ",").split(",") if part.strip()]
         if not set(wanted) <= set(PARTS_OF_DATES):
-            raise InputError("levels of dates are month, quarter, year and decade; name some of them.")
+            raise InputError("levels of dates are month, quarter, year and decade; choose some of them.")
         levels = [name for name in PARTS_OF_DATES if name in wanted or not wanted]
         parts = [(match[1], int(match[2])) for match in found.values() if match is not None]
         self.take(
@@ -300,9 +300,9 @@ class ColumnChoices:
         """Set an order of the values that occur; returns a sentence that says what is wrong with it, or that it is used."""
         given = [value for value in values if value]
         if sorted(given) != sorted(self.orders[name]):
-            return "List every value once, and no other: the order was not changed."
+            return "List every value exactly once, and nothing else: the order was not changed."
         self.orders[name] = given
-        return "This order is used."
+        return "This order is now used."
 
     def described(self, names: Sequence[str]) -> dict[str, Any]:
         """Kinds and orders of columns, as `anonymize` takes them; a hierarchy takes precedence over an order."""

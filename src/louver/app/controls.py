@@ -82,8 +82,7 @@ def ask_to_replace(session: Session, what: str, handler: Handler) -> Confirm | N
         return None
     return Confirm(
         f"Close {opened.name}?",
-        "Another file would take its place. What you chose for it on all pages is forgotten: roles, tables tried, results. What "
-        "was published or spent stays.",
+        "Another file would replace it. Your choices for it on all pages are lost: roles, tables tried, results. What was published or spent stays.",
         what,
         handler,
     )
@@ -203,7 +202,7 @@ def _shown(percent: Fraction) -> str:
 WIDTH, HEIGHT, EDGE = 132.0, 28.0, 3.0
 REDRAW_SECONDS = 0.2
 KEEP_SECONDS = 0.6
-"""How long a cancelled search may take to return its best result; after that it is ended like any other job."""
+"""How long a cancelled search may take to return its best result; after that it is killed like any other job."""
 
 
 class SearchBar(RunBar):
@@ -238,7 +237,7 @@ class SearchBar(RunBar):
 
     def _add(self) -> None:
         self._figures = Tag("span", "s nowrap figures")
-        label = "What the best answer loses, as it falls; the dashed line is the least that any can lose"
+        label = "Loss of the best answer so far; the dashed line is a lower bound on any answer's loss"
         self._line = Tag(
             "svg", "falling gone", viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="img", aria_label=label
         )

@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 SPEC = "louver-explore.toml"
-BY_TIME = "A search that ends by time finds another answer each time; choose rounds under Time for one that is repeated exactly."
+BY_TIME = "A search with a time limit finds a different answer each time; choose rounds under Time to repeat a search exactly."
 END = "END-OF-SPEC"
 SAME = "Running it gives the same result."
-DRAWN_ANEW = "Running it asks for the same: noise is drawn anew, under a name of its own, and paid for again."
+DRAWN_ANEW = "Running it makes the same request: new noise is drawn, under a new name, and paid for again."
 
 
 class Repeatable(Protocol):

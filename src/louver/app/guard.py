@@ -36,10 +36,10 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-REFUSED = "Not for this address. Open the one that louver explore printed."
+REFUSED = "This is not the explorer's address. Open the one that louver explore printed."
 DOOR = """<!doctype html><html lang="en"><title>louver</title><link rel="icon" href="data:,"><style>body {{ font: 15px/22px sans-serif; margin: 15vh
-auto; max-width: 36em; padding: 0 16px }}</style><p hidden>This browser has no key to the explorer. Open the address that louver explore
-printed. It works once: if it has been used, go on in the browser that used it, or end louver with Ctrl-C and start it again.</p>
+auto; max-width: 36em; padding: 0 16px }}</style><p hidden>This browser has no key to the explorer. Open the address that louver
+explore printed. It works once: if it has been used, continue in that browser, or stop louver with Ctrl-C and start it again.</p>
 <script nonce="{nonce}">
 (async () => {{
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -54,7 +54,7 @@ printed. It works once: if it has been used, go on in the browser that used it, 
   location.replace(given.prefix + "/" + page);
 }})();
 </script></html>"""
-"""The page that anyone may load: it holds no secret, and exchanges those of the browser that shows it."""
+"""The page that anyone may load: it contains no secret, and exchanges the secrets that the browser holds."""
 
 
 class Keys:

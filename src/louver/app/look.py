@@ -77,7 +77,7 @@ ICONS = {
 
 Handler = Callable[[], Any]
 MOST_IN_LINE = 2
-"""Reasons of a verdict up to which they are not shown as a list."""
+"""Number of reasons of a verdict up to which they are not shown as a list."""
 DIM_AFTER_SECONDS, RUN_BAR_AFTER_SECONDS = 0.15, 0.6
 
 
@@ -462,10 +462,10 @@ def copy_button(call: Callable[[], Repeatable | None], text: str = "Copy as…",
 
 def _repeat(call: Repeatable | None) -> None:
     if call is None:
-        Tag("p", "sub", "Nothing to repeat yet: choose something first.")
+        Tag("p", "sub", "Nothing to copy yet: make some choices first.")
         return
     texts = call.texts()
     segments({name: name for name in texts}, "Command", lambda name: code.set_text(texts[name]), "Form")
     code = Tag("pre", "mono", texts["Command"], tabindex=0)
     button("Copy", icon_name="copy", kind="pri").on("click", js_handler=f"() => louver.copy('c{code.id}')")
-    Tag("p", "s sub", f"{call.note} It names columns and labels: keep it inside.")
+    Tag("p", "s sub", f"{call.note} It names columns and labels: keep it confidential.")

@@ -18,33 +18,33 @@ class ExploreOptions(VerbOptions):
 
     ledger: str | None = option(
         None,
-        "Who pays for noise; without it nothing can be spent.",
+        "Ledger that pays for noise; without it nothing can be spent.",
         metavar="FILE",
         group="explorer",
         file="one",
     )
     releases: str | None = option(
         None,
-        "Folder of releases to show and to add to (default: louver-releases, made with the first release).",
+        "Folder of releases to show and add to (default: louver-releases, created with the first release).",
         metavar="DIR",
         group="explorer",
         file="one",
     )
     registry: str | None = option(
         None,
-        "Folder that keeps what was published; later tables are audited together with it (default: register, in the folder of releases).",
+        "Folder of the register of earlier publications; later tables are audited together with them (default: register, in the folder of releases).",
         metavar="DIR",
         flag="--register",
         group="explorer",
     )
     topdown: str | None = option(
         None,
-        "Spec for the page TopDown; the records that it names are read only to be measured.",
+        "Spec for the page TopDown; its records are read only for measurement.",
         metavar="SPEC.toml",
         group="explorer",
         file="one",
     )
     port: int = option(
-        0, "Port on 127.0.0.1 (default: one that is free).", metavar="P", group="explorer", ge=0, le=65535
+        0, "Port on 127.0.0.1 (default: any free port).", metavar="P", group="explorer", ge=0, le=65535
     )
-    no_browser: bool = option(False, "Print the address and open no browser.", group="explorer")
+    no_browser: bool = option(False, "Print the address without opening a browser.", group="explorer")

@@ -184,7 +184,7 @@ def read_project(path: Path) -> Project:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("louver") != "project":
-        raise InputError("this is no project; choose a file that was saved on the page Start.")
+        raise InputError("this is not a project; choose a file that was saved on the page Start.")
     project = validated(Project, content, WHERE)
     validated(SourceOptions, project.source, WHERE)
     for one in project.tables:
@@ -192,7 +192,7 @@ def read_project(path: Path) -> Project:
     for piece in project.audit.pieces:
         if validated(AuditTableOptions, piece, WHERE).file is not None:
             raise InputError(
-                "this project names a file, which a page never does; choose one that was saved on the page Start."
+                "this project names a file, which saved projects never do; choose one that was saved on the page Start."
             )
     protect = project.protect
     for model, given in (

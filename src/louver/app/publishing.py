@@ -230,8 +230,8 @@ class Accepting:
 
 def accepting_fields(accepting: Accepting) -> None:
     """The choices that `louver verify` offers as --skip-report and --accept-strings."""
-    check("Leave report.html out; I have read it", accepting.skip_report, accepting.accept_report)
-    field("Strings that no file has, read and accepted", accepting.strings, accepting.accept_strings)
+    check("Skip report.html; I have read it", accepting.skip_report, accepting.accept_report)
+    field("Strings that are in no file, read and accepted", accepting.strings, accepting.accept_strings)
 
 
 class VerifyPanel:
@@ -242,7 +242,7 @@ class VerifyPanel:
         tag(
             "p",
             "s sub",
-            "Every promise of a release is recomputed from its published files. Choose a zip file of its folder; nothing of it is kept.",
+            "Every promise of a release is recomputed from its published files. Choose a zip file of its folder; no part of it is kept.",
         )
         choose = tag(
             "input", "gone", type="file", accept=".zip", aria_label="Zip file of a release", tabindex=-1

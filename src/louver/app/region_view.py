@@ -23,7 +23,7 @@ __all__ = ["AreaPanel", "ChosenArea", "RegionView", "copied", "toggled"]
 MOST_CHIPS = 24
 MOST_ROWS = 200
 MAX_LIST = 30_000_000
-HOW = "Check regions in the tree, click them on the map, or use a list below: their people are added up, with an interval."
+HOW = "Select regions in the tree, on the map, or with a list below: their people are added up, with an interval."
 FILE = "area.csv"
 """Name of the list in a copied command."""
 
@@ -126,7 +126,7 @@ class AreaPanel:
         """Put a region in, or take it out."""
         codes = toggled(self._regions, self._area.codes, region)
         if codes is None:
-            self._session.say("This region lies in one that is part of the area.")
+            self._session.say("This region lies within one that is already in the area.")
             return
         self._area.codes = codes
         self._changed()
@@ -140,7 +140,7 @@ class AreaPanel:
                     "p",
                     "s sub",
                     "One code of a region per line, or a CSV file with the geography columns of the release. "
-                    "A region stands for everything in it. The list replaces the area.",
+                    "A region includes everything in it. The list replaces the area.",
                 )
                 box = tag("textarea", "inp mono", rows=4, aria_label="List of regions", spellcheck="false")
                 choose = tag(
@@ -415,7 +415,7 @@ class RegionView:
             tag(
                 "p",
                 "pad s sub",
-                "Its regions cannot be added up here: the release has no intervals.",
+                "Regions cannot be added up here: the release has no intervals.",
             )
         if regions.left_out:
             tag(
@@ -428,7 +428,7 @@ class RegionView:
                 tag(
                     "span",
                     "s sub",
-                    "A map needs outlines: a public GeoJSON file, one outline for each region.",
+                    "A map needs outlines: a public GeoJSON file with one outline per region.",
                 )
                 self._choose_outlines("Choose outlines")
 
@@ -499,7 +499,7 @@ class RegionView:
         found = self._regions.find(wanted, self._tree.chosen) if wanted else None
         self._message.classes(remove="gone")
         self._message.text = (
-            "No region has this in its name." if found is None else self._regions.describe(found)
+            "No region has a name with this text." if found is None else self._regions.describe(found)
         )
         if found is not None:
             self._choose(found)
@@ -559,7 +559,7 @@ class RegionView:
                 shapes=_shapes(outlines, match, regions, classes),
                 chosen=0 if self._tree is None else self._tree.chosen,
                 picked=self._picked(),
-                label=f"Map of {len(match.regions)} outlines; arrows go from one to the next, the tree says the same",
+                label=f"Map of {len(match.regions)} outlines; arrow keys move from one to the next, the tree shows the same",
             )
             self._map.hear("choose", self._choose)
             self._map.hear("pick", self._pick)
@@ -574,7 +574,7 @@ class RegionView:
         with tag("div", "row wrap"):
             if not match.regions:
                 self._choose_outlines("Choose other outlines")
-            button("Take the map away", self._forget, kind="mini ghost")
+            button("Remove the map", self._forget, kind="mini ghost")
 
     def _legend(self, legend: list[str], *, has_unknown: bool) -> None:
         with tag("div", "legend s"):

@@ -38,7 +38,7 @@ __all__ = [
 SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Possible upper ends of the scale of interval plots."""
 COVERED = 0.9
-"""Share of the intervals that should fit."""
+"""Share of the intervals that should fit on the scale."""
 TONES = {"very good": "ok", "usable": "acc", "rough": "care"}
 """The colour of each rating of a relative error; the others are red."""
 PAGE_LINES = 10
@@ -322,9 +322,9 @@ MAX_OUTLINES = 30_000_000
 """Bytes of a GeoJSON file."""
 MOST_POINTS, MOST_SHAPES, MOST_PROPERTIES, MOST_LETTERS = 2_000_000, 20_000, 40, 200
 WIDE, HIGH = 600.0, 560.0
-"""The drawing is this large at most."""
+"""Maximum size of the drawing."""
 APART = 0.4
-"""Points closer than this are one: no screen shows them apart."""
+"""Points closer than this are merged: no screen can separate them."""
 CLASSES = 5
 Ring = Floats
 
@@ -386,7 +386,7 @@ def _features(path: str) -> list[Mapping[str, Any]]:
     found = content.get("features") if isinstance(content, dict) else None
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
         raise InputError(
-            "this is no GeoJSON file; choose a FeatureCollection with an outline for each region."
+            "this is not a GeoJSON file; choose a FeatureCollection with an outline for each region."
         )
     if len(found) > MOST_SHAPES:
         raise InputError(f"there are more than {MOST_SHAPES:,} outlines; choose those of a higher level.")
@@ -398,9 +398,7 @@ def _rings(feature: Mapping[str, Any], number: int) -> Iterator[Ring]:
     geometry = feature.get("geometry")
     kind = geometry.get("type") if isinstance(geometry, dict) else None
     if kind not in ("Polygon", "MultiPolygon"):
-        raise InputError(
-            f"outline {number} is neither a Polygon nor a MultiPolygon; only these are drawn, so leave others out."
-        )
+        raise InputError(f"outline {number} is neither a Polygon nor a MultiPolygon; leave out all others.")
     assert isinstance(geometry, dict)
     given: Any = geometry.get("coordinates")
     try:
@@ -414,7 +412,7 @@ def _rings(feature: Mapping[str, Any], number: int) -> Iterator[Ring]:
                 yield points
     except (ValueError, TypeError, IndexError, OverflowError, KeyError):
         raise InputError(
-            f"outline {number} has coordinates that are no closed line of numbers; correct it, or leave it out."
+            f"outline {number} has coordinates that are not a closed line; correct it, or leave it out."
         ) from None
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["explore"]
 
 RECONNECT_SECONDS = 30.0
-"""How long a session waits for a browser that went to sleep."""
+"""How long a session waits for a browser that is asleep."""
 
 
 def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> None:
@@ -89,7 +89,7 @@ def _made(folder: str | None) -> Path | None:
         Path(folder).mkdir(exist_ok=True)
     if not Path(folder).is_dir():
         raise InputError(
-            f"option --releases: {Path(folder).name} is no folder and cannot be made; name one.",
+            f"option --releases: {Path(folder).name} is not a folder and cannot be created; name another.",
             option="--releases",
         )
     return Path(folder)
@@ -104,7 +104,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
             listener.listen()
         except OSError:
             raise InputError(
-                f"option --port: {port} is taken or not allowed; choose another, or leave it out.",
+                f"option --port: {port} is in use or not allowed; choose another, or leave it out.",
                 option="--port",
             ) from None
         yield listener

@@ -40,19 +40,19 @@ MAX_UPLOAD = 500_000_000
 MAX_UPLOADS = 2_000_000_000
 """Maximum bytes of one upload, and of all uploads of all tabs together."""
 RELEASES, REGISTER = "louver-releases", "register"
-"""Default folder for releases, and within it the record of what was published."""
+"""Default folder for releases, and the register of publications within it."""
 SAMPLES = {
     "survey": ("Survey", "48,842 people counted by eight attributes", "count"),
     "cps8": ("cps8", "the same people, with the attribute names of the bounds paper", "count"),
     "people": ("People", "6,000 people of a survey, one row each", None),
     "ges2013": ("Crashes", "86,519 people in road crashes, with regions", None),
 }
-"""Name -> title, what it is, column of counts."""
+"""Name -> title, description, column of counts."""
 *_OTHERS, _LAST = names_of(lambda one: one.is_uploaded)
 UPLOADED = f"{', '.join(_OTHERS)} or {_LAST}"
 """What may be uploaded as data, in words."""
 LASTING = ("measure", "release")
-"""Work that continues when other data are opened: it was confirmed and may have been paid for."""
+"""Work that continues when other data are opened, because it was confirmed and may have been paid for."""
 
 JobAnswer = Mapping[str, Any]
 """What a job sends to a page."""
@@ -152,7 +152,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Who takes an upload for a purpose of its own.
+    """What receives an upload for a special purpose.
 
     Attributes
     ----------
@@ -187,19 +187,19 @@ class Session:
         """Updates the remaining balance of the ledger; set by the shell."""
         self.balance: dict[str, str] | None = None
         self.practice: dict[Path, dict[str, str]] = {}
-        """What is left in this tab's own ledgers, from which samples spend."""
+        """Balance of this tab's own ledgers, which pay for samples."""
         self.is_spending = False
-        """Whether a measurement is under way, on whatever page it was begun."""
+        """Whether a measurement is under way on any page."""
         self.tell: Callable[[str], object] = lambda sentence: None
         """Shows an error on the current page; set by the shell."""
         self.say: Callable[[str], object] = lambda text: None
         """Announces a message to screen readers; set by the shell."""
         self.mark_work: Callable[[], object] = lambda: None
-        """Tells the browser whether leaving the page would lose something; set by the shell."""
+        """Informs the browser whether leaving the page would lose something; set by the shell."""
         self.project: Any = None
         """A project waiting for its data to be opened."""
         self.receivers: dict[str, Receiver] = {}
-        """Who takes an upload for a purpose of its own."""
+        """What receives an upload for a special purpose."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None

@@ -26,10 +26,10 @@ __all__ = ["install"]
 
 ASSETS = Path(__file__).with_name("assets")
 HEAD = '<link rel="stylesheet" href="assets/louver.css"><script src="assets/louver.js"></script>'
-"""Below the prefix of the load; the script then takes the prefix out of the address."""
+"""Below the prefix of the page load; the script then removes the prefix from the address."""
 CONNECT_SECONDS = 60.0
 START, FIRST = "start", "data"
-"""Pages that are shown first: without data, and with data that were opened."""
+"""Pages shown first: without data, and with data."""
 LOGO = (
     '<rect x="1" y="1" width="20" height="20" rx="4" fill="var(--accent)"/><g stroke="var(--on-accent)" stroke-width="2" '
     'stroke-linecap="round"><path d="M5.500 7.500 16.500 5.500M5.500 12l11-2M5.500 16.500l11-2"/></g>'

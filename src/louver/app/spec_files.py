@@ -26,7 +26,7 @@ ENDING = ".toml"
 MAX_SPEC = 1_000_000
 MOST_FILES, MOST_LETTERS = 30, 120
 GIVEN = ".given"
-"""Folder of specs as uploaded; the one that is read lies next to the files under the same name, as messages mention it."""
+"""Folder of specs as uploaded; the copy that is read lies next to the files under the same name, because messages mention it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SpecFiles:
         """
         is_plain = name.isprintable() and name[:1] not in ("", ".", "-") and not set(name) & set("/\\:")
         if not is_plain or len(name.encode()) > MOST_LETTERS:
-            raise InputError("the file has a name that cannot be kept; give it a short, plain one.")
+            raise InputError("the file has an unusable name; give it a short, simple one.")
         if len(self.names | {name}) > MOST_FILES:
             raise InputError(f"there are more than {MOST_FILES} files; a spec names fewer.")
         is_spec = name.lower().endswith(ENDING)

@@ -72,7 +72,7 @@ SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
 LOOK_SECONDS = 0.05
 PAID = "The same noise is drawn from where it stopped, and nothing more is debited."
-PRACTICE = "It is for trying things out, and lies beside the releases. No other ledger is touched."
+PRACTICE = "It is for trying things out, and lies next to the releases. No other ledger is touched."
 
 
 class PaidRelease(Protocol):
@@ -208,9 +208,9 @@ class Strip:
             return
         loss = self._loss()
         self._asks.text = (
-            "This was interrupted after it was paid for."
+            "This was interrupted after payment."
             if is_paid
-            else f"This asks for {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
+            else f"This costs {'…' if loss is None else f'{loss.measure} {amount_text(loss.amount)}.'}"
         )
         self._keeps.text, is_payable = self._left(loss)
         is_payable = is_payable and not self._session.is_spending
@@ -242,7 +242,7 @@ class Strip:
             with verdict(
                 "plain",
                 "No ledger: nothing can be spent.",
-                "A ledger grants an amount for these people and keeps account of it.",
+                "A ledger grants an amount for these people and records how it is spent.",
                 is_status=False,
             ):
                 button("Make or choose one", lambda: self._session.show("ledger"), kind="mini")
@@ -260,7 +260,7 @@ class Strip:
     def _ask(self, loss: Loss) -> Confirm:
         """The confirmation before spending: what it costs, and under which name it is stored."""
         if self._is_paid:
-            dialog = Confirm("Go on with what was paid for?", PAID, "Go on", self._measure)
+            dialog = Confirm("Continue with what was paid for?", PAID, "Go on", self._measure)
         else:
             amount = f"{amount_text(loss.amount)} of {loss.measure}"
             what = f"The noise is drawn once, from {self._records}. This cannot be undone."
@@ -306,7 +306,7 @@ class Strip:
             return PRACTICE, False
         if balance is None:
             return (
-                "What the ledger has is not known yet; the page Ledger tells where it cannot be read.",
+                "The balance of the ledger is not known yet; if it cannot be read, the page Ledger says why.",
                 False,
             )
         if self._is_paid:
@@ -371,7 +371,9 @@ class Strip:
         now = self._balance(loss)
         if before is None or now is None or before["left"] == now["left"]:
             return True
-        self._bar.tell("others have used the ledger meanwhile; look at what is left, and measure then.")
+        self._bar.tell(
+            "the ledger has been used by others in the meantime; look at what is left, then measure."
+        )
         return False
 
     async def _spend(self, job: tuple[Any, ...], out: str, loss: Loss | None) -> None:

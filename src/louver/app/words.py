@@ -20,10 +20,10 @@ __all__ = [
 ]
 
 NAMED_FILE = re.compile(r"[^:]*\.\w+:")
-ACCEPT_STATUS = "Publish although rows tell a person's status"
+ACCEPT_STATUS = "Publish although rows reveal a person's status"
 NEW_POPULATION = "These are different people from those in the register"
-COUNT_PEOPLE = "Count people, not households, where records have a household number"
-"""Page labels of the choices that a verb's message may ask for."""
+COUNT_PEOPLE = "Count people, not households, although records have a household number"
+"""Page labels of the choices that a verb's message may request."""
 
 PHRASES = (
     (
@@ -32,7 +32,7 @@ PHRASES = (
     ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
-    (r"--accept publishes it all the same", f'Tick "{ACCEPT_STATUS}" to publish it all the same'),
+    (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
     (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
     (r"by --new-population they count as other people", "as you say, they count as other people"),
     (r"audit them again with --register", "audit them again on the page Audit"),
@@ -41,7 +41,7 @@ PHRASES = (
     (r"--([klt]) ([0-9])", "\\1\u00a0=\u00a0\\2"),
     (r"\b([Tt])he register register\b", r"\1he register"),
 )
-"""Phrases of verb messages that name options, and their wording on a page; mere option names come first."""
+"""Phrases of verb messages that name options, and their wording on a page; plain option names come first."""
 PLACES = {
     "against": "the earlier releases",
     "earlier": "the earlier records",
@@ -57,7 +57,7 @@ PLACES = {
     "weight": "the column of counts",
     "where": "the condition on rows",
 }
-"""Option -> what it is called within a sentence; other options keep their names."""
+"""Option -> its name within a sentence; other options keep their names."""
 STEP = re.compile(r"^([<>]=?)?\s*(-?[0-9]+(?:\.[0-9]+)?)")
 """The number at the start of a label."""
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")

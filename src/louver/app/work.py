@@ -27,7 +27,7 @@ GRACE_SECONDS = 0.7
 START = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from louver.app.worker import main; main()"
 SPARE_AFTER_SECONDS = 4.0
 _spares: list[subprocess.Popen[bytes]] = []
-"""At most one process not yet assigned to a tab, so that a new tab need not wait for one to start."""
+"""At most one process not yet assigned to a tab, so that a new tab does not wait for one to start."""
 Progress = Callable[[str, float, float], object]
 Standing = Callable[[float, float | None], object]
 OUTCOMES: dict[str, Callable[..., Any]] = {
@@ -58,7 +58,7 @@ class Worker:
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting: dict[int, _Request] = {}
         self._sent: list[int] = []
-        """Requests the process has not answered yet, awaited or not; it is working on the first."""
+        """Requests that the process has not answered yet, awaited or not; it is working on the first."""
         self._numbers = count(1)
 
     @property

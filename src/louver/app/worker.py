@@ -23,7 +23,7 @@ from louver.run import Run
 __all__ = ["END", "HURRY", "load_jobs", "main"]
 
 END, HURRY = ("end",), ("hurry",)
-"""What a request without a function asks of an earlier one: to stop, or to return the best result so far."""
+"""What a request without a function tells an earlier one: to stop, or to return the best result so far."""
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
 

@@ -26,7 +26,7 @@ from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
 from louver.data.units import find_unit_column, unit_names
 from louver.errors import InputError
-from louver.release.memory import Memory
+from louver.release.matched_register import MatchedRegister
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
@@ -93,17 +93,17 @@ def audit(
     """
     request = requested(spec, AuditOptions)
     started = time.perf_counter()
-    memory = _memory(request)
-    loaded = _loaded(request, memory)
-    found = request.run.attend(_found, request, loaded, memory, started)
-    return _published(found, request, loaded, memory, report)
+    register = _matched_register(request)
+    loaded = _loaded(request, register)
+    found = request.run.attend(_found, request, loaded, register, started)
+    return _published(found, request, loaded, register, report)
 
 
 def audit_pieces(
     request: Request[Any],
     names: Sequence[str],
     pieces_of: Callable[[Sequence[Attribute]], list[Piece]],
-    memory: Memory,
+    register: MatchedRegister,
     *,
     small: int,
 ) -> tuple[JointAudit | None, dict[str, Any]]:
@@ -124,17 +124,17 @@ def audit_pieces(
         What the register keeps of the pieces.
     """
     started = time.perf_counter()
-    names = tuple(dict.fromkeys((*names, *earlier_names(memory.entries, names))))
+    names = tuple(dict.fromkeys((*names, *earlier_names(register.entries, names))))
     with open_source(request.data, **request.source.opening(), run=request.run) as opened:
-        check_columns(memory.entries, names, opened.columns)
+        check_columns(register.entries, names, opened.columns)
         schema = None if request.schema is None else replace(request.schema, recodes=())
         histogram = tabulate(opened, names, schema=schema)
     own = pieces_of(histogram.attributes)
     content = to_content(own, histogram.attributes)
-    if not n_published(memory.entries):
+    if not n_published(register.entries):
         return None, content
     earlier = from_entries(
-        memory.entries, histogram.attributes, [cross for piece in own for cross in piece.crosses]
+        register.entries, histogram.attributes, [cross for piece in own for cross in piece.crosses]
     )
     loaded = request.run.attend(
         load, AuditOptions(), histogram.attributes, histogram, earlier=[*own, *earlier]
@@ -143,20 +143,20 @@ def audit_pieces(
     tables = tuple(AuditTableOptions(name=piece.name, by=piece.crosses[0].names) for piece in own)
     options = AuditOptions(tables=tables, small=small, decide=True, no_advice=True, publish="release")
     findings = request.run.attend(judge, loaded, options, request.run)
-    return _result(options, loaded, findings, memory, time.perf_counter() - started), content
+    return _result(options, loaded, findings, register, time.perf_counter() - started), content
 
 
-def _memory(request: Request[AuditOptions]) -> Memory | None:
+def _matched_register(request: Request[AuditOptions]) -> MatchedRegister | None:
     options = request.options
     if options.registry is None:
         return None
     if request.data is None:
         raise InputError(
-            "option --register needs the records; an outsider publishes nothing.", option="--register"
+            "option --register needs the records; an outsider does not publish.", option="--register"
         )
     if options.publish is not None:
         check_out(Path(options.publish), "--publish")
-    return Memory.of(
+    return MatchedRegister.of(
         options.registry,
         request.data,
         request.source,
@@ -171,23 +171,23 @@ def _published(
     found: JointAudit,
     request: Request[AuditOptions],
     loaded: LoadedTables,
-    memory: Memory | None,
+    register: MatchedRegister | None,
     report: Report | None,
 ) -> JointAudit:
     """Write the tables and remember them, unless cells are disclosed, or may be."""
     options = request.options
-    if options.publish is None or memory is None or found.refusal is not None:
+    if options.publish is None or register is None or found.refusal is not None:
         return found
     run = request.run
     content = run.attend(to_content, loaded.pieces[: len(options.tables)], loaded.domain.attributes)
-    publish_tables(Path(options.publish), loaded, options, lambda: memory.append(content), run, report)
+    publish_tables(Path(options.publish), loaded, options, lambda: register.append(content), run, report)
     return replace(found, published=options.publish)
 
 
-def _loaded(request: Request[AuditOptions], memory: Memory | None) -> LoadedTables:
+def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) -> LoadedTables:
     options, schema, source = request.options, request.schema, request.source
-    entries = () if memory is None else memory.entries
-    named, labels = attribute_names(options), _filter(request, memory)
+    entries = () if register is None else register.entries
+    named, labels = attribute_names(options), _filter(request, register)
     named = tuple(dict.fromkeys((*named, *labels)))
     names = tuple(dict.fromkeys((*named, *earlier_names(entries, named))))
     zeros = () if schema is None else schema.structural_zeros
@@ -199,7 +199,7 @@ def _loaded(request: Request[AuditOptions], memory: Memory | None) -> LoadedTabl
                 "option --unit needs the records; leave it out for an outsider's audit.", option="--unit"
             )
         return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
-    reading = {**source.opening(), **({} if memory is None else {"where": None})}
+    reading = {**source.opening(), **({} if register is None else {"where": None})}
     with open_source(request.data, **reading, run=request.run) as opened:
         check_columns(
             entries, named, (*opened.columns, *(name for words in source.wide.values() for name in words))
@@ -229,7 +229,7 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
     opened.check_column(unit)
     if unit in names:
         raise InputError(
-            f'column "{unit}" is named in --unit and in a table; units are counted and not published.',
+            f'column "{unit}" is in --unit and in a table; units are counted, not published.',
             option="--unit",
             column=unit,
         )
@@ -240,10 +240,12 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
     return tabulate(opened, (*names, unit), weight=source.weight, schema=request.schema)
 
 
-def _filter(request: Request[AuditOptions], memory: Memory | None) -> Mapping[str, tuple[str, ...]]:
+def _filter(
+    request: Request[AuditOptions], register: MatchedRegister | None
+) -> Mapping[str, tuple[str, ...]]:
     """With a register: the labels that the source's `where` lets through."""
     source = request.source
-    if memory is None or source.where is None:
+    if register is None or source.where is None:
         return {}
     with open_source(request.data, **{**source.opening(), "where": None}, run=request.run) as opened:
         return restriction(opened, source.where, request.schema)
@@ -262,14 +264,18 @@ def _listed_attributes(names: Sequence[str], schema: Schema | None) -> list[Attr
 
 
 def _found(
-    request: Request[AuditOptions], loaded: LoadedTables, memory: Memory | None, started: float
+    request: Request[AuditOptions], loaded: LoadedTables, register: MatchedRegister | None, started: float
 ) -> JointAudit:
     findings = judge(loaded, request.options, request.run)
-    return _result(request.options, loaded, findings, memory, time.perf_counter() - started)
+    return _result(request.options, loaded, findings, register, time.perf_counter() - started)
 
 
 def _result(
-    options: AuditOptions, loaded: LoadedTables, findings: Findings, memory: Memory | None, seconds: float
+    options: AuditOptions,
+    loaded: LoadedTables,
+    findings: Findings,
+    register: MatchedRegister | None,
+    seconds: float,
 ) -> JointAudit:
     cells = findings.cells
     summary = AuditSummary(
@@ -289,9 +295,9 @@ def _result(
         cells=cells,
         advice=findings.advice,
         hide=findings.hide,
-        earlier=0 if memory is None else n_published(memory.entries),
-        remark=None if memory is None else memory.remark,
-        is_apart_by_word=memory is not None and memory.is_apart_by_word,
+        earlier=0 if register is None else n_published(register.entries),
+        remark=None if register is None else register.remark,
+        is_apart_by_word=register is not None and register.is_apart_by_word,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

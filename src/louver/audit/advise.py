@@ -30,7 +30,7 @@ from louver.tables.system import IntArray
 __all__ = ["Ask", "advise", "finest_safe"]
 
 EXPLAINED_AT_ONCE = 3
-"""Cells explained in each round; most share their reasons."""
+"""Cells explained in each round; most have the same reasons."""
 
 
 Ask = Callable[[LoadedTables, float], Small]

@@ -55,10 +55,10 @@ def as_cells(domain: Domain, groups: Sequence[IntArray]) -> AuditCells:
 
 
 def _exact_small(domain: Domain, margin: Margin, small: int, units: UnitCounts | None) -> Iterator[IntArray]:
-    is_told = (margin.lower == margin.upper) & (margin.lower > 0)
+    is_exact = (margin.lower == margin.upper) & (margin.lower > 0)
     if units is None:
-        is_told &= margin.lower < small
-    if not is_told.any():
+        is_exact &= margin.lower < small
+    if not is_exact.any():
         return
     inside = domain.inside(margin.cross)
     axis_of = {attribute.name: axis for axis, attribute in enumerate(domain.attributes)}
@@ -70,8 +70,8 @@ def _exact_small(domain: Domain, margin: Margin, small: int, units: UnitCounts |
     if units is not None:
         assign = np.full(domain.n_cells, -1, dtype=np.int64)
         assign[inside] = cell_of
-        is_told &= units.count(assign, len(is_told)) < small
-    for cell in np.flatnonzero(is_told):
+        is_exact &= units.count(assign, len(is_exact)) < small
+    for cell in np.flatnonzero(is_exact):
         yield inside[cell_of == cell]
 
 

@@ -185,15 +185,15 @@ def _listed_as_hidden(table: AuditTableOptions, cross: Cross, domain: Domain) ->
     for number, entry in enumerate(table.hide, start=1):
         place = f'table "{table.name}": entry {number} of hide'
         if not set(entry) <= set(table.by):
-            raise InputError(f"{place} names an attribute that the table has not.", option="hide")
+            raise InputError(f"{place} names an attribute that the table does not have.", option="hide")
         if set(entry) != set(table.by) and not table.totals:
-            raise InputError(f"{place} names a total, and the table shows none; set totals.", option="hide")
+            raise InputError(f"{place} names a total, but the table shows none; set totals.", option="hide")
         if set(entry) == set(cross.by):
             cell = 0
             for attribute in attributes:
                 if not attribute.has_label(entry[attribute.name]):
                     raise InputError(
-                        f'{place} names a label that "{attribute.name}" has not; check its spelling.',
+                        f'{place} names a label that "{attribute.name}" does not have; check its spelling.',
                         column=attribute.name,
                     )
                 cell = cell * attribute.size + attribute.code_of(entry[attribute.name])
@@ -246,11 +246,9 @@ def _read(
     for number, (*labels, text) in enumerate(rows, start=1):
         by, cell = cell_of_line(table, attributes, labels, where, number)
         if by not in shape:
-            raise fault(table, where, number, "is a total, and totals is not set; set it or remove the row")
+            raise fault(table, where, number, "is a total, but totals is not set; set it or remove the row")
         if line[by][cell]:
-            raise fault(
-                table, where, number, f"gives a cell that row {line[by][cell]} gave already; remove one"
-            )
+            raise fault(table, where, number, f"repeats the cell of row {line[by][cell]}; remove one")
         line[by][cell] = number
         if text in table.mark or (text is None and "" in table.mark):
             hidden[by][cell] = True
@@ -266,7 +264,7 @@ def _read(
 
 def _count(table: AuditTableOptions, text: str | None, where: str, number: int) -> int:
     if text is None or not COUNT.fullmatch(text) or int(text.split(".")[0]) > MAX_COUNT:
-        content = "is neither a count nor a mark; list the marks in mark"
+        content = "is neither a count nor a mark; list all marks under mark"
         raise fault(table, where, number, f'has a number in "{table.value}" that {content}', table.value)
     return int(text.split(".")[0])
 

@@ -1,4 +1,4 @@
-"""Why a cell can be worked out: a smallest set of tables that is enough, and the reason in a sentence."""
+"""Why a cell can be derived: a smallest set of tables that is enough, and the reason in a sentence."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def contradiction(loaded: LoadedTables, run: Run) -> InfeasibleError:
     if len(names) == 1:
         content = f"table {names[0]} contradicts itself: its numbers do not add up"
     else:
-        content = f"tables {', '.join(names[:-1])} and {names[-1]} contradict each other: no table of counts fits them all"
+        content = f"tables {', '.join(names[:-1])} and {names[-1]} contradict each other: no table of counts agrees with all of them"
     return InfeasibleError(f"{content}; check their files.", clash=tuple(number + 1 for number in numbers))
 
 
@@ -203,7 +203,7 @@ def in_words(loaded: LoadedTables, cells: NDArray[np.bool_], reason: Reason, low
     names = [f'"{loaded.pieces[number].name}"' for number in reason.pieces]
     people = _people(lower, upper)
     if len(names) == 1:
-        return f"{names[0]} alone tells {people}."
+        return f"{names[0]} alone reveals {people}."
     if len(names) == 2:
         for first, second in ((0, 1), (1, 0)):
             if _is_difference(loaded, cells, reason.pieces[first], reason.pieces[second]):

@@ -1,4 +1,4 @@
-"""Further cells to hide, so that no small cell of the tables can be worked out (secondary suppression).
+"""Further cells to hide, so that no small cell of the tables can be derived (secondary suppression).
 
 Small counts are hidden first. A count is protected when some table that agrees with all that a reader knows has it outside
 its window; the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells
@@ -60,9 +60,9 @@ class Reader(IntEnum):
     KNOWING = 0
     PLAIN = 1
     NOBODY = 2
-    """No pattern is known that protects it."""
+    """No pattern that protects it is known."""
     NOBODY_EVER = 3
-    """It is proved that no pattern can protect it."""
+    """Proved: no pattern can protect it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -97,7 +97,7 @@ def cell_of_line(
                 table,
                 where,
                 number,
-                f'has no label that "{attribute.name}" has; check its spelling',
+                f'has a label that "{attribute.name}" does not have; check its spelling',
                 attribute.name,
             )
     return tuple(by), cell

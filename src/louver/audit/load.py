@@ -131,9 +131,9 @@ def possible_cells(domain: Domain, known: Sequence[StatedDependency]) -> NDArray
     for one in known:
         first, second = names.index(one.determinant), names.index(one.dependent)
         allowed = np.zeros((domain.shape[first], domain.shape[second]), dtype=bool)
-        is_told = one.codes >= 0
-        allowed[domain.classes[first][is_told], domain.classes[second][one.codes[is_told]]] = True
-        allowed[domain.classes[first][~is_told]] = True
+        is_known = one.codes >= 0
+        allowed[domain.classes[first][is_known], domain.classes[second][one.codes[is_known]]] = True
+        allowed[domain.classes[first][~is_known]] = True
         shape = [1] * len(domain.shape)
         shape[first], shape[second] = allowed.shape
         is_possible &= (allowed if first < second else allowed.T).reshape(shape)
@@ -349,7 +349,7 @@ def _cross(
     for name in recodes:
         if name not in cross.names:
             raise InputError(
-                f'{place} recodes "{name}", which it does not use; add it to by or where, or drop the recode.',
+                f'{place} recodes "{name}", which the table does not use; add it to by or where, or drop the recode.',
                 column=name,
             )
     by_name = {attribute.name: attribute for attribute in attributes}
@@ -360,7 +360,7 @@ def _cross(
         for position, label in enumerate(labels, start=1):
             if not attribute.has_label(label):
                 raise InputError(
-                    f'{place}: where names label {position} of "{name}", which has no such label; check its spelling.',
+                    f'{place}: where names label {position} of "{name}", which does not have it; check its spelling.',
                     column=name,
                 )
     for name in by:
@@ -380,7 +380,7 @@ def _piece(
         return kind.from_file(table, cross, domain, truth, folder)
     if truth is None:
         raise InputError(
-            f'table "{table.name}" has no file, and there are no records to compute it from; give one of them.',
+            f'table "{table.name}" has no file, and there are no records to compute it from; give one or the other.',
             option="tables",
         )
     return kind.from_records(table, cross, domain, truth)
@@ -434,7 +434,7 @@ def restrict(options: AuditOptions, labels: Labels, attributes: Sequence[Attribu
                 }
                 if inside & outside:
                     raise InputError(
-                        f'{place} merges labels of "{name}" of which --where lets only some through; keep them apart.',
+                        f'{place} merges labels of "{name}", but --where selects only some of them; keep them apart.',
                         option="--where",
                         column=name,
                     )
@@ -442,7 +442,7 @@ def restrict(options: AuditOptions, labels: Labels, attributes: Sequence[Attribu
             where[name] = tuple(label for label in where.get(name, allowed) if label in allowed)
             if not where[name]:
                 raise InputError(
-                    f'{place} has a where on "{name}" that shares no label with --where; change one of them.',
+                    f'{place} has a where on "{name}" that excludes every label of --where; change one of them.',
                     option="--where",
                     column=name,
                 )

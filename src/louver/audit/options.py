@@ -109,19 +109,19 @@ def _table_faults(table: AuditTableOptions) -> list[tuple[bool, Any]]:
         (len(set(names)) < len(names), "names an attribute twice; name each once"),
         (
             table.rounding == "random" and table.file is None,
-            "is rounded at random and needs file, the numbers drawn",
+            "is rounded at random, so it needs file, the numbers that were drawn",
         ),
         (
             table.base is None and table.rounding in ("nearest", "random"),
-            "has a rounding without a base; add base",
+            "has rounding but no base; add base",
         ),
         (
             table.base is not None and table.rounding in ("half-up", "half-even"),
-            "has base, so rounding is nearest or random",
+            "has base, so rounding must be nearest or random",
         ),
         (
             table.decimals is None and table.rounding in ("half-up", "half-even"),
-            "has a rounding without decimals",
+            "has rounding but no decimals",
         ),
         (
             table.mark_range is not None and table.mark_range[0] > table.mark_range[1],
@@ -129,11 +129,11 @@ def _table_faults(table: AuditTableOptions) -> list[tuple[bool, Any]]:
         ),
         (
             table.file is not None and table.below is not None,
-            "is read from a file, so mark says what is hidden; leave out below",
+            "is read from a file, where mark says what is hidden; leave out below",
         ),
         (
             table.file is not None and bool(table.hide),
-            "is read from a file, so mark says what is hidden; leave out hide",
+            "is read from a file, where mark says what is hidden; leave out hide",
         ),
     ]
     if table.kind == "shares":
@@ -167,9 +167,9 @@ class KnownOptions(Options):
     @model_validator(mode="after")
     def _check(self) -> KnownOptions:
         if self.at_least is None and self.at_most is None and self.exactly is None:
-            raise PydanticCustomError(OWN, "tells nothing; give at_least, at_most or exactly")
+            raise PydanticCustomError(OWN, "says nothing; give at_least, at_most or exactly")
         if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
-            raise PydanticCustomError(OWN, "has exactly and another bound; keep one")
+            raise PydanticCustomError(OWN, "has exactly and another bound; keep one of them of them of them")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise PydanticCustomError(OWN, "has at_least above at_most")
         return self
@@ -226,23 +226,23 @@ class AuditOptions(VerbOptions):
     small: int = option(5, "Counts below this are small.", metavar="N", group="limits", ge=1, le=MAX_COUNT)
     within: FiniteFloat = option(
         0.0,
-        "A count known to within so many percent is given away, too.",
+        "A count known to within this many percent counts as disclosed, too.",
         metavar="P",
         group="limits",
         ge=0,
         lt=100,
     )
     decide: bool = option(
-        False, "Only decide which cells are given away; no bounds for the others.", group="search"
+        False, "Only decide which cells are disclosed; compute no bounds for the others.", group="search"
     )
     hide: bool = option(
         False,
-        "Propose further cells to hide, so that no cell hidden by `below` can be worked out.",
+        "Propose further cells to hide, so that no cell hidden by `below` can be derived.",
         group="search",
     )
     registry: str | None = option(
         None,
-        "Folder that keeps what was published; all of it is audited together with the tables.",
+        "Folder of the register of earlier publications; all of them are audited together with the tables.",
         metavar="DIR",
         flag="--register",
         group="publication",
@@ -253,17 +253,17 @@ class AuditOptions(VerbOptions):
     count_people: bool = register.count_people("publication")
     publish: str | None = option(
         None,
-        "Write the tables as a release to this folder and enter them into the register, if no small cell is given away.",
+        "Write the tables as a release to this folder and enter them into the register, if no small cell is disclosed.",
         metavar="DIR",
         group="publication",
     )
-    no_advice: bool = option(False, "Do not look for tables to leave out or to coarsen.", group="search")
+    no_advice: bool = option(False, "Do not look for tables to leave out or coarsen.", group="search")
     seconds: FiniteFloat = option(
-        60.0, "Stop after about so long with the best found so far.", metavar="S", group="search", gt=0
+        60.0, "Stop after about this long with the best found so far.", metavar="S", group="search", gt=0
     )
     fail_on: Literal["exact", "small", "within"] | None = option(
         None,
-        "Exit with 1 if a cell is exact, if a small one is, or if one is within --within percent.",
+        "Exit with 1 if any cell is exact, a small cell is, or a cell is known within --within percent.",
         metavar="exact|small|within",
         group="limits",
     )
@@ -275,10 +275,12 @@ class AuditOptions(VerbOptions):
         names = [piece.name for piece in self.tables]
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+                raise InputError(
+                    f'two tables have the name "{name}"; give them different names.', option="tables"
+                )
         if self.publish is not None and self.registry is None:
             raise InputError(
-                "option --publish needs --register, the folder that remembers it.", option="--publish"
+                "option --publish needs --register, the folder where it is recorded.", option="--publish"
             )
         if self.publish is not None:
             self._check_published()
@@ -286,7 +288,7 @@ class AuditOptions(VerbOptions):
         register.check_units(self.unit, self.count_people)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(
-                "option --hide needs a table with below, whose small cells are hidden.", option="--hide"
+                "option --hide needs a table with below, which hides its small cells.", option="--hide"
             )
         if self.fail_on == "within" and not self.within:
             raise InputError("option --fail-on within needs --within, the percentage.", option="--within")
@@ -304,5 +306,5 @@ class AuditOptions(VerbOptions):
 
     def with_unit(self, column: str) -> Self:
         """Count by the units of the spec, unless the options say otherwise."""
-        is_told = self.unit is not None or self.count_people
-        return self if is_told else self.model_copy(update={"unit": column})
+        has_units = self.unit is not None or self.count_people
+        return self if has_units else self.model_copy(update={"unit": column})

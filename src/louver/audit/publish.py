@@ -23,7 +23,7 @@ from louver.tables.pieces import Piece
 __all__ = ["Report", "publish"]
 
 Report = Callable[[Manifest, Published], str]
-"""Makes the page of a release from what is published of it."""
+"""Makes the page of a release from what it publishes."""
 
 
 def publish(

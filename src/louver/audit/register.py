@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
-from louver.release import told
+from louver.release import disclosures
 from louver.release.register import RegisterEntry
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
@@ -37,12 +37,12 @@ __all__ = [
 ]
 
 
-def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> told.Plain:
+def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> disclosures.Plain:
     """Everything the pieces state, as plain values."""
     return {"tables": [_told(piece, attributes) for piece in pieces]}
 
 
-def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
+def _told(piece: Piece, attributes: Sequence[Attribute]) -> disclosures.Plain:
     def cross(part: Margin | Shares) -> dict[str, Any]:
         labels = [attribute.labels for attribute in cross_attributes(part.cross, attributes)]
         return {
@@ -52,10 +52,10 @@ def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
             "recodes": part.cross.recodes,
         }
 
-    return told.table(
+    return disclosures.table(
         piece.name,
         margins=[
-            told.counts(
+            disclosures.counts(
                 **cross(margin),
                 lower=margin.lower.tolist(),
                 upper=[None if x >= UNBOUNDED else x for x in margin.upper.tolist()],
@@ -63,7 +63,7 @@ def _told(piece: Piece, attributes: Sequence[Attribute]) -> told.Plain:
             for margin in piece.margins
         ],
         shares=[
-            told.shares(
+            disclosures.shares(
                 **cross(shares),
                 printed=shares.printed.tolist(),
                 decimals=shares.decimals,
@@ -327,7 +327,7 @@ class _File:
         )
         if len(classes) * prod(sizes) > MOST_CELLS:
             raise InputError(
-                f"option --register: {self.name} has too many classes to be audited together with "
+                f"option --register: {self.name} has too many classes for an audit together with "
                 f"{', '.join(self.held) or 'tables'}; merge categories, or leave these columns out.",
                 option="--register",
             )

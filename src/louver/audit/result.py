@@ -24,7 +24,7 @@ __all__ = ["Advice", "AuditSummary", "AuditedCell", "HidingPlan", "JointAudit"]
 SHOWN_ROWS = 12
 SHOWN_CELLS = 6
 
-COUNT_PEOPLE = " Name the column with --unit to count households, or say with --count-people that groups are to be counted by people."
+COUNT_PEOPLE = " Name the column with --unit to count households, or use --count-people to count people."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,15 +197,15 @@ class HidingPlan:
     def words(self) -> str:
         """Summary of the plan, as a clause."""
         if not self.is_possible:
-            return "no choice of cells protects all small ones beside the other tables"
+            return "no choice of cells protects all small ones, given the other tables"
         if not self.is_safe:
-            return "no choice of cells was found that is shown to protect all small ones"
-        how = "no fewer would do" if self.is_least else "the fewest found"
+            return "no choice of cells was shown to protect all small ones"
+        how = "the minimum" if self.is_least else "the fewest found"
         text = (
             f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"
         )
         if self.by_mark:
-            text += f"; {self.by_mark:,} of the small ones only if nothing tells them from other hidden cells"
+            text += f"; {self.by_mark:,} of the small ones only if nothing distinguishes them from other hidden cells"
         return text
 
     @property
@@ -318,7 +318,7 @@ class JointAudit:
         """The first reason why the tables must not be published; None if nothing speaks against it."""
         worst = next(self.disclosed(), None)
         if worst is not None:
-            return f"{worst.words or 'a small count is given away.'} It is about {worst.named}."
+            return f"{worst.words or 'a small count is disclosed.'} It is about {worst.named}."
         verdict = self._judged(
             None
         )  # a steward who states that these are other people takes responsibility for it

@@ -117,7 +117,7 @@ def _read(table: AuditTableOptions, cross: Cross, n_cols: int, domain: Domain, f
     for number, (*labels, text) in enumerate(rows, start=1):
         _, cell = cell_of_line(table, attributes, labels, where, number)
         if cell in seen:
-            raise fault(table, where, number, f"gives a cell that row {seen[cell]} gave already; remove one")
+            raise fault(table, where, number, f"repeats the cell of row {seen[cell]}; remove one")
         seen[cell] = number
         row, col = divmod(cell, n_cols)
         values[row][col] = _share(table, text, where, number)
@@ -150,7 +150,10 @@ def _check_share_row(table: AuditTableOptions, values: list[Fraction], where: st
     if table.decimals is not None:
         if any((value * 10**table.decimals).denominator > 1 for value in values):
             raise fault(
-                table, where, line, "begins a row with more decimals than decimals says; set what is printed"
+                table,
+                where,
+                line,
+                "begins a row with more decimals than decimals says; set the printed number of decimals",
             )
         return
     if sum(values) != 1:
@@ -207,7 +210,7 @@ def _published_counts(table: AuditTableOptions, cross: Cross, counts: IntArray |
         return (Margin(cross=cross.over(table.rows), lower=totals, upper=totals),)
     if counts is None and table.n is None:
         raise InputError(
-            f'table "{table.name}" has counts that only records could tell; give n, or the row totals as a table.',
+            f'table "{table.name}" has counts that only the records determine; give n, or the row totals as a table.',
             option="counts",
         )
     if counts is not None and table.n is not None and table.n != counts.sum():

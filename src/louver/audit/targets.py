@@ -36,7 +36,7 @@ SHARE_EARLY, SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.5, 0.6, 0.95, 0.85
 """Shares of the time after which work stops on early decisions, bounds, groups, and reasons (if there is anything to explain)."""
 
 LARGE = 1_000
-"""Unknowns from which small counts are decided before anything is bounded."""
+"""With more unknowns than this, small counts are decided before any bounds are computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,11 +160,11 @@ def _left_open(loaded: LoadedTables, piece: Piece, options: AuditOptions) -> Ite
     """Cells of an earlier table that it did not itself reveal and that may be small: new tables may give them away."""
     for margin in piece.margins:
         own = TargetBounds.from_published(margin.lower, margin.upper)
-        is_told = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
+        is_settled = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
         is_few = own.lower < options.small
         if loaded.units is not None:
             is_few |= count_members(loaded, loaded.domain.assign(margin.cross), len(is_few)) < options.small
-        is_open = ~is_told & (is_few | (options.within > 0))
+        is_open = ~is_settled & (is_few | (options.within > 0))
         if is_open.any():
             group = _group(loaded, piece.name, margin.cross, None)
             yield group.among(is_open[group.cells])

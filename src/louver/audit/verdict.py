@@ -113,7 +113,7 @@ class AuditQuestion:
     def assumed(self) -> list[str]:
         """What everyone is assumed to know beforehand, in sentences."""
         return [
-            f'Everybody is assumed to know which "{second}" belongs to each "{first}".'
+            f'Everyone is assumed to know which "{second}" belongs to each "{first}".'
             for first, second in self.dependencies
         ]
 
@@ -122,14 +122,14 @@ class AuditQuestion:
         sentences = []
         if self.groups is None:
             why = (
-                "only the named targets were"
+                "only the named targets were asked about asked about asked about"
                 if self.has_targets
-                else "no table that agrees with all was found"
+                else "no table that agrees with all of them was found"
             )
             sentences.append(f"Groups beyond these cells were not asked about: {why}.")
         if self.groups is not None and self.most < len(self.attributes):
             sentences.append(
-                f"Groups that take more than {counted(self.most, 'attribute')} to describe are too many to be asked about."
+                f"Groups that need more than {counted(self.most, 'attribute')} to describe are too many to check."
             )
         if self.groups is not None and self.within:
             sentences.append(
@@ -169,49 +169,49 @@ def judge_answers(
     found += [f"{n_within:,} to within {within:g} %"] if n_within else []
     if found:
         least = "" if question.is_whole else "at least "
-        learned = f"Anyone who puts the tables together learns {least}{' and '.join(found)}."
-        change = " What to change is below." if has_advice else ""
+        learned = f"Anyone who combines the tables learns {least}{' and '.join(found)}."
+        change = " Changes that would help are below." if has_advice else ""
         return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
     if n_undecided or not question.is_reached:
         many = counted(n_undecided, "small count") if n_undecided else "a small count"
-        reason = f"It was not found out whether {many} can be worked out."
+        reason = f"It is not known whether {many} can be derived."
         return Verdict(Level.CARE, _remedy(question), (reason, *not_asked))
     if not question.is_safe_if_followed:
-        sentence = "Correct the records that do not follow, or publish by only one of the two columns."
+        sentence = "Correct the exceptional records, or publish by only one of the two columns."
         return Verdict(Level.CARE, sentence, (*_near(question), *not_asked))
     if question.groups is None:
-        reason = f"No small count is given away among the {counted(question.cells, 'cell')} of the targets."
+        reason = f"No small count is disclosed among the {counted(question.cells, 'cell')} of the targets."
         return Verdict(
-            Level.CARE, "Leave out the targets to ask about all groups of people.", (reason, *not_asked)
+            Level.CARE, "Leave out the targets to check all groups of people.", (reason, *not_asked)
         )
     reason = (
         f"No group of {question.few(small)} that {question.described} is determined: {_refuted(question)}."
     )
     if question.household is not None and not question.counts_people:
-        sentence = (
-            "No small count of people is given away; look at groups of few households before you publish."
-        )
+        sentence = "No small count of people is disclosed; check groups of few households before you publish."
         return Verdict(Level.CARE, sentence, (reason, *not_asked))
     if overlap is not None:
-        sentence = "No small count is given away by these tables; look at what they tell together with the earlier ones."
+        sentence = (
+            "These tables disclose no small count; look at what they reveal together with the earlier ones."
+        )
         return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_asked))
-    return Verdict(Level.OK, "No small count is given away, alone or together.", (reason, *not_asked))
+    return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_asked))
 
 
 def _near(question: AuditQuestion) -> list[str]:
     """Near dependencies, and what they disclose, in sentences."""
     sentences = [
-        f'"{first}" nearly determines "{second}" ({_percent(share)} of the records follow).'
+        f'"{first}" nearly determines "{second}" ({_percent(share)} of the records agree).'
         for first, second, share in question.near
     ]
     if question.near_small is None:
         return [
             *sentences,
-            "It was not found out whether a reader who assumes it can work out small counts.",
+            "It is not known whether a reader who assumes it can derive small counts.",
         ]
     return [
         *sentences,
-        f"A reader who assumes it can work out {counted(question.near_small, 'small count')}.",
+        f"A reader who assumes it can derive {counted(question.near_small, 'small count')}.",
     ]
 
 
@@ -221,7 +221,7 @@ def _percent(share: float) -> str:
 
 def _remedy(question: AuditQuestion) -> str:
     if question.is_late:
-        return "Give it more seconds before you publish."
+        return "Allow more seconds before you publish."
     if question.groups is not None and question.most < len(question.attributes):
         return "Publish fewer attributes or broader categories."
     return "The search ended without an answer, and more time will not help; publish fewer or coarser tables."
@@ -232,7 +232,9 @@ def _refuted(question: AuditQuestion) -> str:
     if not n_groups:
         return "there is none"
     if question.unit is not None:
-        return f"{counted(n_groups, 'group')} that may have so few were asked about, and none of so few is fixed by all that is published"
+        return f"{counted(n_groups, 'group')} that may be that small were checked, and no small one is fixed by all that is published"
     if n_groups == 1:
-        return "1 was asked about, and a table that agrees with all that is published changes it"
-    return f"{n_groups:,} were asked about, and of each a table that agrees with all that is published changes it"
+        return "1 was checked, and a table that agrees with all that is published changes it"
+    return (
+        f"{n_groups:,} were checked, and each is changed by some table that agrees with all that is published"
+    )

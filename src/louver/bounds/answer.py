@@ -18,10 +18,10 @@ from louver.errors import printable
 from louver.schema.recode import Recode
 from louver.schema.request import Request
 
-__all__ = ["BoundsAnswer", "TablePublication", "advice_beside", "as_piece", "publish_table", "refusal"]
+__all__ = ["BoundsAnswer", "TablePublication", "advice_with", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
-"""The largest limit of small counts that a joint audit takes."""
+"""The largest limit of small counts that a joint audit accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def refusal(audit: BoundsAudit, options: BoundsOptions) -> str | None:
     is_accepted = options.accept and not audit.summary.disclosed_small_cells
     if not audit.verdict.is_risky or is_accepted:
         return None
-    remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it all the same."
+    remedy = "" if audit.summary.disclosed_small_cells else " --accept publishes it anyway."
     return " ".join(audit.verdict.reasons) + remedy
 
 
@@ -195,7 +195,7 @@ class BoundsAnswer:
     def __repr__(self) -> str:
         parts = []
         if self.audit is not None:
-            advice = advice_beside(self.audit, self.suggestions, self.publication)
+            advice = advice_with(self.audit, self.suggestions, self.publication)
             parts += [self.audit.words(advice), *_disclosed(self.audit), *_telling(self.audit)]
         if self.comparison is not None:
             parts += _ranked(self.comparison)
@@ -212,7 +212,7 @@ class BoundsAnswer:
         return printable(f"Recode files: {self.recodes}")
 
 
-def advice_beside(
+def advice_with(
     audit: BoundsAudit, suggestions: Suggestions | None, publication: TablePublication | None
 ) -> str | None:
     """What to do next, given the other answers; None stands for the audit alone."""

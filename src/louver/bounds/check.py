@@ -117,8 +117,8 @@ def solve_exact(
     if solved is None:
         hint = f"; where they are rounded, give --decimals {table.printed_decimals}"
         raise InputError(
-            "no table has these conditionals and this sample size; check --n, which must be the number of people "
-            f"in all rows together{'' if table.printed_decimals is None else hint}.",
+            "no table has these conditionals and this sample size; check --n, the number of people in all rows "
+            f"together{'' if table.printed_decimals is None else hint}.",
             option="--n" if table.printed_decimals is None else "--decimals",
         )
     return ExactSolution(reduced=reduced, runs=solved[0], span=solved[1])

@@ -1,6 +1,6 @@
 """What a table discloses: counts over all its rows and cells, and a description of each cell in words.
 
-The summary is Table 13 of Wright & Smucker (2014), with rows that reveal a status. Counts that can be worked out are one thing; a row at
+The summary is Table 13 of Wright & Smucker (2014), with rows that reveal a status. Counts that can be derived are one thing; a row at
 100 % is another: it reveals the status of everybody in it, whether or not its counts are known.
 """
 
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 CELL_STATES = ("zero", "small", "certain", "exact", "narrow", "safe")
-"""What is disclosed of a cell; the first that applies: an exact zero, an exact small count, a status, an exact count, few values, nothing."""
+"""What is disclosed about a cell; the first that applies: an exact zero, an exact small count, a status, an exact count, few values, nothing."""
 
 MOST_NARROW = 10
-"""A cell is narrow if at most this many values fit it."""
+"""A cell is narrow if at most this many values are feasible."""
 
 SAFE_PRODUCT = 2**62
 
@@ -309,10 +309,10 @@ def explain_cell(
         least, most = solution.totals[cell[0]].tolist()
         fits = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         if name == "certain":
-            share = "The share is 100 %" if certain == 1 else "Nearly everybody in the row is here"
+            share = "The share is 100 %" if certain == 1 else "Nearly everyone in the row is here"
             reason = f"{share}. How many people are in the row: {fits}."
         elif is_rounded:
-            reason = f"The rounded shares fit a row of {fits} people, with what all other rows need."
+            reason = f"The rounded shares allow a row of {fits} people, with what all other rows need."
         else:
             reason = _why_exact(table, cell[0], fits, has_statements=has_statements)
     return CellExplanation(
@@ -326,14 +326,14 @@ def _why_exact(table: TwoWayTable, row: int, fits: str, *, has_statements: bool)
     needed = f"These shares need {need:,} people in the row, or {2 * need:,}, and so on. "
     if has_statements:
         return f"{needed}With what outsiders know, {fits} fit."
-    return f"{needed}{free:,} people are not accounted for elsewhere, so it is {fits}."
+    return f"{needed}{free:,} people are not accounted for elsewhere, so there are {fits}."
 
 
 def _title(state: str, runs: Runs, n_values: int) -> str:
     if state == "zero":
-        return "Nobody is here, and everyone can see that"
+        return "Nobody is here, and anyone can see that"
     if state == "certain":
-        return "Everybody in this row has this status"
+        return "Everyone in this row has this status"
     first, last = runs[0][0], runs[-1][1]
     if n_values == 1:
         return f"Exactly {first:,} {'person' if first == 1 else 'people'}"

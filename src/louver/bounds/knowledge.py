@@ -39,7 +39,7 @@ NO_LIMIT = 2**62
 """Stands for "no upper bound" in integer arrays."""
 
 EXHAUSTIVE_CHECKS = 3000
-"""Feasibility checks spent on proving that no smaller set of statements clashes."""
+"""Feasibility checks spent on proving that no smaller set of statements is contradictory."""
 
 
 def _check_labels(value: Any) -> Any:
@@ -120,7 +120,7 @@ def bind(
         row = _row_index(statement, table, subject)
         if table.dropped_rows and row not in position_of:
             raise InputError(
-                f"{subject} speaks of a row with a zero cell, which the table leaves out; remove it.",
+                f"{subject} is about a row with a zero cell, which the table leaves out; remove it.",
                 option="--given",
             )
         cells = _cell_mask(statement, table.col_attributes, subject)
@@ -208,7 +208,7 @@ def _limits(statement: KnownCells, subject: str) -> tuple[int, int]:
     if exactly is not None:
         if at_least is not None or at_most is not None:
             raise InputError(
-                f"{subject} has exactly beside at_least or at_most; keep one of them.",
+                f"{subject} combines exactly with at_least or at_most; keep one of them.",
                 option="--given",
             )
         return min(exactly, NO_LIMIT), min(exactly, NO_LIMIT)
@@ -238,7 +238,7 @@ def _cell_mask(statement: KnownCells, attributes: Sequence[Attribute], subject: 
     for name in statement.col:
         if name not in names:
             raise InputError(
-                f'{subject} names "{name}" in col, which is not a column attribute.',
+                f'{subject} has "{name}" under col, which is not a column attribute.',
                 option="--given",
                 column=name,
             )
@@ -257,7 +257,7 @@ def _cell_mask(statement: KnownCells, attributes: Sequence[Attribute], subject: 
 def _code(attribute: Attribute, label: str, subject: str) -> int:
     if label not in attribute.labels:
         raise InputError(
-            f'{subject} has a label that column "{attribute.name}" does not have.',
+            f'{subject} has a label that column "{attribute.name}" lacks.',
             option="--given",
             column=attribute.name,
         )

@@ -126,7 +126,7 @@ def _counted(source: Source, names: Sequence[str], request: Request[BoundsOption
     histogram = tabulate(source, names, weight=about.weight, wide=about.wide or None, schema=request.schema)
     if not histogram.total:
         raise InputError(
-            f"{source.name} counts no people; give at least one count above 0.", file=source.name
+            f"{source.name} has no people; at least one count must be above 0.", file=source.name
         )
     return histogram
 
@@ -174,7 +174,7 @@ def _selected_cells(
     for row, (index, _) in enumerate(selected, start=1):
         if two_way.dropped_rows and index not in shown:
             raise InputError(
-                f"row {row} of {where} names a table row with a zero cell, which the table leaves out.",
+                f"row {row} of {where} is about a table row with a zero cell, which the table leaves out.",
                 file=where,
                 row=row,
             )
@@ -187,7 +187,7 @@ def _index_of(entry: Mapping[str, str | None], attributes: Sequence[Attribute], 
         label = entry.get(attribute.name)
         if label is None or not attribute.has_label(label):
             raise InputError(
-                f'row {row} of {where} has no label that column "{attribute.name}" has; list cells by their labels.',
+                f'row {row} of {where} has no label that column "{attribute.name}" has; describe cells by their labels.',
                 file=where,
                 column=attribute.name,
                 row=row,
@@ -248,7 +248,7 @@ def _value(source: Source, column: str, row: int, text: str | None, checked: Bou
         content = f"has no {kind} on row {{row}}; give {shape}"
     elif Fraction(number) > unit:
         remedy = (
-            "check it" if checked.percent else "give proportions, or --percent where they are percentages"
+            "check it" if checked.percent else "give proportions, or add --percent if they are percentages"
         )
         content = f"has a {kind} above {unit} on row {{row}}; {remedy}"
     if content is not None:
@@ -339,13 +339,13 @@ class _PrintedRow:
     def put(self, line: int, col: int, value: Fraction, total: int | None) -> None:
         if self.lines[col]:
             raise InputError(
-                f"row {line} of {self.where} gives a cell that row {self.lines[col]} gave already; remove one.",
+                f"row {line} of {self.where} repeats the cell of row {self.lines[col]}; remove one.",
                 file=self.where,
                 row=line,
             )
         if total is not None and self.total not in (None, total):
             raise InputError(
-                f"row {line} of {self.where} gives another total of its table row than the rows before; correct one.",
+                f"row {line} of {self.where} has a different total for its table row than earlier rows; correct one.",
                 file=self.where,
                 row=line,
                 option="--row-n",
@@ -359,7 +359,7 @@ class _PrintedRow:
 
     def known_total(self) -> int:
         if not self.total:
-            raise self.fault("{place} has people but no total; complete the column of --row-n.", "--row-n")
+            raise self.fault("{place} has people but no total; complete the column in --row-n.", "--row-n")
         return self.total
 
     def whole(self, decimals: int | None, printed_decimals: int | None) -> list[int]:
@@ -368,8 +368,7 @@ class _PrintedRow:
             units = [value * 10**decimals for value in self.values]
             if any(unit.denominator > 1 for unit in units):
                 raise self.fault(
-                    "{place} has a conditional with more decimals than --decimals says; set it to what is printed, counted "
-                    "as a proportion: 42.9 % is 0.429 and has three.",
+                    "{place} has a conditional with more decimals than --decimals; count the decimals of the proportion: 42.9 % is 0.429 and has three.",
                     "--decimals",
                 )
             return [int(unit) for unit in units]
@@ -399,7 +398,7 @@ def _check_totals(
     for printed, values, total in zip(nonzero.values(), counts, totals.tolist(), strict=True):
         if decimals is None:
             fits = total % int(values.sum() // np.gcd.reduce(values)) == 0
-            hint = "check it, or give --decimals where the conditionals are rounded"
+            hint = "check it, or give --decimals if the conditionals are rounded"
         else:
             is_half_even = rounding is RoundingRule.HALF_EVEN
             ends = [count_interval(k, 10**decimals, total, is_half_even) for k in values.tolist()]
@@ -408,7 +407,7 @@ def _check_totals(
             hint = "check it, --decimals and --rounding"
         if not fits:
             raise printed.fault(
-                f"{{place}} has a total that its conditionals do not allow; {hint}.", "--row-n"
+                f"{{place}} has a total that contradicts its conditionals; {hint}.", "--row-n"
             )
 
 

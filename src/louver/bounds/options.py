@@ -61,7 +61,7 @@ def _apart(value: Any) -> Any:
         if not _is_lists(sets) or not all(
             len(one) > 1 and all(isinstance(x, str) for x in one) for one in sets
         ):
-            raise PydanticCustomError(OWN, "must give each column two labels or more")
+            raise PydanticCustomError(OWN, "must list at least two labels for each column")
         found[name] = tuple(tuple(one) for one in sets)
     return found
 
@@ -138,8 +138,12 @@ class _Arranged(VerbOptions):
 
     verb: ClassVar[str] = "bounds"
 
-    rows: Names = option((), "Columns that make the rows, separated by commas.", metavar="A,B", group="table")
-    cols: Names = option((), "Columns that make the columns (the responses).", metavar="C,D", group="table")
+    rows: Names = option(
+        (), "Columns whose combinations are the rows, separated by commas.", metavar="A,B", group="table"
+    )
+    cols: Names = option(
+        (), "Columns whose combinations are the columns (the responses).", metavar="C,D", group="table"
+    )
     n: int | None = option(
         None, "Sample size, with --conditionals.", metavar="N", group="table", ge=1, le=2**53
     )
@@ -167,14 +171,14 @@ class _Form(VerbOptions):
     )
     rounding: Literal["half-up", "half-even"] = option(
         "half-up",
-        "How ties are rounded, with --decimals.",
+        "Rounding of ties, with --decimals.",
         metavar="half-up|half-even",
         group="publication",
     )
     small: int = option(5, "Counts below this are small.", metavar="N", group="publication", ge=1)
     certain: FiniteFloat = option(
         100.0,
-        "A row with at least P percent in one cell tells a person's status.",
+        "A row with at least P percent in one cell reveals a person's status.",
         metavar="P",
         group="publication",
         gt=50,
@@ -205,7 +209,7 @@ class _ZeroRows(VerbOptions):
         False, "Leave out rows with a zero cell, and their people.", group="publication"
     )
     merge_zero_rows: bool = option(
-        False, 'Add rows with a zero cell up in one row "Other".', group="publication"
+        False, 'Merge rows with a zero cell into one row "Other".', group="publication"
     )
 
     @property
@@ -221,7 +225,7 @@ class _Timed(VerbOptions):
     verb: ClassVar[str] = "bounds"
 
     seconds: FiniteFloat = option(
-        30.0, "Time for --suggest, and for --register.", metavar="S", group="search", gt=0
+        30.0, "Time limit of --suggest and of the audit with --register.", metavar="S", group="search", gt=0
     )
 
 
@@ -244,7 +248,7 @@ class OneTableOptions(_ZeroRows, _Form, _Arranged):
     )
     given: TableList | None = option(
         None,
-        "TOML file with bounds that outsiders know beforehand.",
+        "TOML file with bounds that outsiders already know.",
         metavar="FILE",
         group="knowledge",
         file="one",
@@ -277,7 +281,7 @@ class OneTableOptions(_ZeroRows, _Form, _Arranged):
             raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
         if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
             raise InputError(
-                f'option --row-n names column "{self.row_n}", which is used already; name the column of row totals.',
+                f'option --row-n names column "{self.row_n}", which is already in use; name the column of row totals.',
                 option="--row-n",
                 column=self.row_n,
             )
@@ -296,22 +300,20 @@ class SuggestOptions(_Timed, _ZeroRows, _Form, _Arranged):
 
     avoid: Literal["small", "attribute"] = option(
         "attribute",
-        "What redesigns must not have: disclosed small cells, or rows that tell a status either.",
+        "What redesigns must avoid: disclosed small cells only, or also rows that reveal a status.",
         metavar="small|attribute",
         group="search",
     )
-    fix: Names = option(
-        (), "Columns that redesigns leave as they are, where they are.", metavar="A,B", group="search"
-    )
+    fix: Names = option((), "Columns that redesigns neither change nor move.", metavar="A,B", group="search")
     apart: Apart = option(
         {},
-        "Categories that redesigns never merge with one another; repeatable.",
+        "Categories that redesigns never merge; may be repeated.",
         metavar="A=X,Y",
         group="search",
     )
     write_recodes: str | None = option(
         None,
-        "Write every redesign as a recode file to this folder, which must not exist.",
+        "Write every redesign as a recode file into this folder, which must not exist.",
         metavar="DIR",
         group="search",
     )
@@ -333,7 +335,7 @@ class PublishOptions(_Timed, _Form, _Arranged):
 
     registry: str | None = option(
         None,
-        "Folder that keeps what was published; all of it is audited together with the table.",
+        "Folder of the register of earlier publications; all of them are audited together with the table.",
         metavar="DIR",
         flag="--register",
         group="release",
@@ -344,12 +346,12 @@ class PublishOptions(_Timed, _Form, _Arranged):
     count_people: bool = register.count_people("release")
     publish: str | None = option(
         None,
-        "Write the table as a release to this folder and enter it into the register, if nothing is given away.",
+        "Write the table as a release to this folder and enter it into the register, if nothing is disclosed.",
         metavar="DIR",
         group="release",
     )
     accept: bool = option(
-        False, "With --publish: publish although rows tell a person's status.", group="release"
+        False, "With --publish: publish although rows reveal a person's status.", group="release"
     )
 
     def check(self) -> None:
@@ -377,10 +379,10 @@ class PublishOptions(_Timed, _Form, _Arranged):
 class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOptions):
     """Everything `louver bounds` takes except the data: the options of its four functions, and which of them to run."""
 
-    suggest: bool = option(False, "Search for redesigns that give nothing away, see --avoid.", group="search")
+    suggest: bool = option(False, "Search for redesigns that disclose nothing, see --avoid.", group="search")
     fail_on: Literal["small", "rows", "attribute", "any"] | None = option(
         None,
-        "Exit with 1 if a small cell or a row is disclosed, if a row tells a status, or anything at all (zero cells too).",
+        "Exit with 1 if a small cell or a row is disclosed, if a row reveals a status, or if anything at all is (even zero cells).",
         metavar="small|rows|attribute|any",
         group="search",
     )

@@ -140,7 +140,7 @@ def _ambiguity(axes: Axes, counts: dict[str, int]) -> None:
     axes.margins(x=0.15)
     _whole_ticks(axes)
     axes.set_xlabel("nonzero cells")
-    axes.set_title("How many values fit a cell", loc="left", fontsize=10.5)
+    axes.set_title("Number of feasible values per cell", loc="left", fontsize=10.5)
 
 
 def _narrowness(cell: BoundedCell) -> tuple[int, int]:

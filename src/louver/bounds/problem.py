@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MAX_CELLS = 20_000_000
-"""Largest rows x columns of a table; beyond it an audit would not fit in memory."""
+"""Largest rows x columns of a table; a larger audit would not fit in memory."""
 
 
 Runs = list[tuple[int, int, int]]
@@ -71,7 +71,7 @@ class Arrangement:
     def __post_init__(self) -> None:
         for option, names in (("--rows", self.rows), ("--cols", self.cols)):
             if not names:
-                raise InputError(f"option {option} names no column; name at least one.", option=option)
+                raise InputError(f"option {option} is empty; name at least one column.", option=option)
             for name in names:
                 if names.count(name) > 1:
                     raise InputError(
@@ -80,7 +80,7 @@ class Arrangement:
         for name in self.rows:
             if name in self.cols:
                 raise InputError(
-                    f'column "{name}" is named in both --rows and --cols; a column can be only one of them.',
+                    f'column "{name}" is in both --rows and --cols; keep it in one of them.',
                     option="--cols",
                     column=name,
                 )

@@ -44,13 +44,13 @@ MANY, BANDS = 12, (2, 5, 10, 20)
 """From this many ordered categories on, bands of this many are offered."""
 
 FAR = 0.5
-"""Categories are far apart if they span more than this share of an order or of the levels of a hierarchy."""
+"""Categories are far apart if they span more than this share of the order, or of the levels of a hierarchy."""
 
 ROW, COL, OMIT = "row", "col", "omit"
 State = tuple[tuple[str, Partition], ...]
 
 LEAST_INFORMATION = 1e-9
-"""Bits below which a table says nothing about its columns."""
+"""Bits below which a table is taken to say nothing about its columns."""
 
 DENSE_CELLS = 100_000
 """Up to this many cells an entropy is summed over all of them, beyond it over those that occur."""

@@ -317,8 +317,8 @@ def _line(cell: BoundedCell) -> dict[str, Any]:
 
 REDESIGN = "Next: --suggest looks for a redesign"
 SENTENCES = {
-    Level.OK: "By itself it may be published.",
-    Level.CARE: "Publish it only if that may be known.",
+    Level.OK: "On its own it may be published.",
+    Level.CARE: "Publish it only if this may become known.",
     Level.STOP: "Do not publish it as it is.",
 }
 
@@ -343,12 +343,12 @@ def judge(
     found = f"{_counts(summary)}{_status(summary, certain, is_counted)}.{_small_rows(summary, small)}"
     level = _level(summary)
     if survey_weight is not None:
-        note = f'Column "{printable(survey_weight)}" is named like a sampling weight: one person of the file then counts as many.'
+        note = f'Column "{printable(survey_weight)}" is named like a sampling weight, so one person in the file counts as many.'
         return Verdict(Level.STOP, SENTENCES[Level.STOP], (found, note))
     if is_counted:
         return Verdict(level, SENTENCES[level], (found,))
     if level is Level.STOP:
-        return Verdict(level, "Everybody who has the table can work this out.", (found,))
+        return Verdict(level, "Anyone who has the table can derive this.", (found,))
     return Verdict(level, found)
 
 
@@ -373,7 +373,7 @@ def advise(
     if level is Level.STOP:
         return f"{REDESIGN}; fewer or broader categories help."
     if level is Level.CARE:
-        return f"{REDESIGN}{'' if is_registered else ', --register for what other tables add'}."
+        return f"{REDESIGN}{'' if is_registered else ', --register takes other tables into account'}."
     if not is_registered:
         return "Next: --register audits it together with what was published before."
     return "Next: --publish DIR writes it as a release." if is_publishable else ""
@@ -387,16 +387,16 @@ def _level(summary: BoundsSummary) -> Level:
 
 def _counts(summary: BoundsSummary) -> str:
     if summary.disclosed_small_cells:
-        return f"{counted(summary.disclosed_small_cells, 'small count')} can be worked out"
+        return f"{counted(summary.disclosed_small_cells, 'small count')} can be derived"
     if summary.disclosed_rows:
-        return f"No small count can be worked out, {counted(summary.disclosed_rows, 'row')} in full"
-    return "Counts cannot be worked out"
+        return f"No small count can be derived, {counted(summary.disclosed_rows, 'row')} in full"
+    return "Counts cannot be derived"
 
 
 def _status(summary: BoundsSummary, certain: Fraction, is_counted: bool) -> str:
     if not summary.certain_rows:
         joint = "but" if summary.disclosed_small_cells else "and"
-        return f", {joint} no row tells a person's status"
+        return f", {joint} no row reveals a person's status"
     joint = "and" if summary.disclosed_small_cells else "but"
     tells = "tells" if summary.certain_rows == 1 else "tell"
     sure = "" if certain == 1 else f" with at least {float(100 * certain):g} % certainty"

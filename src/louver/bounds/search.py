@@ -145,15 +145,15 @@ class Suggestions(Shown):
     @property
     def goal(self) -> str:
         """What the redesigns avoid."""
-        also = " or a row that tells a status" if self.avoid == "attribute" else ""
+        also = " or a row that reveals a status" if self.avoid == "attribute" else ""
         return f"without a disclosed small cell{also}"
 
     @property
     def nothing(self) -> str:
         """What is printed where no redesign was found."""
-        found = "No redesign is" if self.is_proved else "In the time given no redesign was found"
+        found = "No redesign is" if self.is_proved else "Within the time limit no redesign was found"
         more = "" if self.is_proved else " Give more --seconds."
-        other = " --avoid small allows rows that tell a status." if self.avoid == "attribute" else ""
+        other = " --avoid small allows rows that reveal a status." if self.avoid == "attribute" else ""
         return f"{found} {self.goal} ({self.examined:,} examined).{more}{other}"
 
     def write_recodes(self, folder: str | Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
@@ -223,7 +223,7 @@ def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = 
         folder.mkdir(mode=0o700)
     except OSError:
         raise InputError(
-            f"option --write-recodes: {folder.name} cannot be made; check permissions and disk space.",
+            f"option --write-recodes: {folder.name} cannot be created; check permissions and disk space.",
             option="--write-recodes",
         ) from None
     paths = [folder / f"redesign-{number:02d}.toml" for number in range(1, len(suggestions.lines) + 1)]
@@ -258,7 +258,7 @@ def recode_text(suggestion: Suggestion, data: Sequence[str], path: str) -> str:
 Avoid = Literal["small", "attribute"]
 
 TOLERANCE_BITS = 1e-9
-"""Differences in information below this are rounding errors of the logarithms."""
+"""Differences in information below this are rounding errors."""
 
 
 def search_redesigns(
@@ -329,7 +329,7 @@ class _RedesignSearch:
         self.by_risk: list[tuple[int, float, int, State]] = []
         self.bound: dict[State, float] = {}
         self.summaries: dict[State, BoundsSummary] = {}
-        self.archive: list[Suggestion] = []
+        self.best: list[Suggestion] = []
         self.plain: list[Suggestion] = []
         self.total_bits = space.bits(space.start())
         self._meet(space.start())
@@ -350,13 +350,13 @@ class _RedesignSearch:
 
     @property
     def best_bits(self) -> float:
-        return max((line.bits for line in self.archive), default=-1.0)
+        return max((line.bits for line in self.best), default=-1.0)
 
     @property
     def standing(self) -> tuple[float | None, float | None]:
         """Share of the information that the best safe arrangement so far loses, and that every one loses at least."""
         most_left = max(-self.by_bits[0][0] if self.by_bits else 0.0, self.best_bits)
-        if not self.archive:
+        if not self.best:
             return None, None
         return 1 - _share(self.best_bits, self.total_bits), max(0.0, 1 - _share(most_left, self.total_bits))
 
@@ -417,15 +417,15 @@ class _RedesignSearch:
                     merged=self.space.merged(state),
                     is_far=self.space.is_far(state),
                 )
-                self.archive = _kept(self.archive, found)
+                self.best = _kept(self.best, found)
                 if self.space.is_plain(state):
                     self.plain = _kept(self.plain, found)
         return self.summaries[state]
 
     def suggestions(self, seconds: float) -> Suggestions:
-        plain = [line for line in self.plain if line not in self.archive]
+        plain = [line for line in self.plain if line not in self.best]
         order = sorted(
-            self.archive + plain, key=lambda line: (line.is_far, -round(line.bits, 9), line.summary.risk)
+            self.best + plain, key=lambda line: (line.is_far, -round(line.bits, 9), line.summary.risk)
         )
         most_left = -self.by_bits[0][0] if self.by_bits else -1.0
         return Suggestions(
@@ -438,11 +438,11 @@ class _RedesignSearch:
         )
 
 
-def _kept(archive: list[Suggestion], new: Suggestion) -> list[Suggestion]:
+def _kept(best: list[Suggestion], new: Suggestion) -> list[Suggestion]:
     """The archive with `new` and without what it beats, unless a kept one beats it."""
-    if any(_beats(old, new) for old in archive):
-        return archive
-    return [old for old in archive if not _beats(new, old)] + [new]
+    if any(_beats(old, new) for old in best):
+        return best
+    return [old for old in best if not _beats(new, old)] + [new]
 
 
 def _beats(a: Suggestion, b: Suggestion) -> bool:

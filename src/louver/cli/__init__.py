@@ -12,17 +12,17 @@ STOPPED = 128
 """Exit codes above this encode the signal that ended the command."""
 
 VERBS = {
-    "profile": "Look at a table before anything is published from it: kinds, risks, roles.",
+    "profile": "Look at a table before you publish anything from it: kinds, risks, roles.",
     "bounds": "Audit what a table of conditional frequencies discloses.",
-    "audit": "Audit what several tables give away together.",
-    "protect": "Hide cells of linked tables, with a proof that nobody can work them out.",
+    "audit": "Audit what several tables disclose together.",
+    "protect": "Hide cells of linked tables, with a proof that nobody can derive them.",
     "anonymize": "Make microdata k-anonymous with little information loss.",
-    "groups": "Release how many groups of each size every region has, with differential privacy.",
+    "groups": "Release the number of groups of each size in every region, with differential privacy.",
     "verify": "Recompute every promise of a release from its published files.",
-    "demo": "Do every job once on sample data, as commands to copy, with reports to open in a browser.",
+    "demo": "Run every job once on sample data, as commands to copy, with reports to open in a browser.",
     "topdown": "Private microdata over a tree of regions, with public knowledge kept exactly.",
-    "ledger": "Budgets: what may be spent on a data set, and what has been.",
-    "explore": "Do every job in a browser, on this machine alone.",
+    "ledger": "Budgets: what may be spent on a data set, and what has been spent.",
+    "explore": "Do every job in a browser, on this machine only.",
 }
 """Every verb and what it does; a verb's own module is imported when it is called."""
 

@@ -18,7 +18,7 @@ from louver.report.page import check_page
 from louver.run import Run
 from louver.schema.request import ask
 
-WITHHELD = "Nothing was written: with the releases named in --against it gives too much away; --accept publishes it all the same."
+WITHHELD = "Nothing was written: together with the releases in --against it discloses too much; --accept publishes it anyway."
 
 app = group(VERBS["anonymize"])
 
@@ -26,7 +26,7 @@ app = group(VERBS["anonymize"])
 @command(
     app,
     AnonymizeOptions,
-    epilog="Exit codes: 0 done, 1 discloses too much with --against and not written, 2 bad input.",
+    epilog="Exit codes: 0 done, 1 not written because it discloses too much with --against, 2 bad input.",
 )
 def anonymize(
     *,
@@ -36,12 +36,13 @@ def anonymize(
     ledger: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Ledger to log the file in (default: beside FILE, where there is one)."
+            metavar="FILE",
+            help="Ledger that records the file (default: the one next to FILE, if there is one).",
         ),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Report for the steward, before and after; keep it inside."),
+        typer.Option(metavar="FILE", help="Report for the steward, before and after; confidential."),
     ] = None,
     json: Json = False,
     spec: SpecFile = None,

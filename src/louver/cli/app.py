@@ -129,9 +129,9 @@ def _usage_problem(error: typer.TyperException) -> str:
     parent = getattr(context, "command", None)
     commands = parent.list_commands(context) if isinstance(parent, TyperGroup) else []
     if option is None and commands:
-        return f"there is no such command; choose {', '.join(commands[:-1])} or {commands[-1]}."
+        return f"unknown command; choose {', '.join(commands[:-1])} or {commands[-1]}."
     if option is None:
-        return "there is one argument too many; leave no space after a comma, and quote names that have one."
+        return "there is one argument too many; put no space after a comma, and quote names that contain one."
     if "possibilities" in carried:
         near = [f"did you mean {other}?" for other in carried["possibilities"] or ()]
         return f"there is no option {option}; {near[0] if near else 'see --help.'}"

@@ -37,7 +37,7 @@ def audit(
     spec: SpecAgain = None,
     run: Run,
 ) -> int:
-    """Audit what several tables give away together."""
+    """Audit what several tables disclose together."""
     path = the_spec(file, spec, "a file with an [audit] section")
     request = ask(AuditOptions, None, path, given)
     if html is not None:

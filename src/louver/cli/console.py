@@ -31,7 +31,7 @@ __all__ = [
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.4
-"""Work that has not reacted to a request to stop by then is interrupted where it stands."""
+"""Work that has not reacted to a request to stop by then is interrupted."""
 CLEARING_SECONDS = 3.0
 """Work that has reacted, or can no longer stop, is given this long to finish: nothing half-done may be left behind."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25

@@ -20,33 +20,33 @@ app = group(VERBS["demo"])
 MARK = "made-by-louver-demo"
 STEPS = (
     (
-        "What is in a file of people, and what would single them out?",
+        "What does a file of people contain, and what would single them out?",
         "profile data/people.csv --html profile.html",
         "profile.html: the weight alone singles out most people, and age with hours worked one in ten.",
     ),
     (
-        "May this table of percentages be published? If not, which one may?",
+        "Can this table of percentages be published? If not, which one can?",
         "bounds --spec data/survey.toml --suggest --seconds {seconds} --html bounds.html",
-        "bounds.html: the counts that anybody can work out, and tables that tell nobody's.",
+        "bounds.html: the counts that anybody can derive, and tables that reveal none.",
     ),
     (
-        "Two tables that each look harmless: what do they give away together?",
+        "Two tables that each look harmless: what do they disclose together?",
         "audit data/tables.toml --html audit.html",
-        "audit.html: one table minus the other leaves single people, and what to publish in its place.",
+        "audit.html: one table minus the other leaves single people; and what to publish instead.",
     ),
     (
-        "A file of people that can be given to researchers:",
+        "A file of people that researchers may have:",
         "anonymize data/people.csv --quasi age,education,marital,race,sex --sensitive income --identifying weight -k 5"
         " --seconds {seconds} --out anonymous --html anonymous-inside.html",
-        "anonymous-inside.html stays inside: what was lost, attribute by attribute. The folder anonymous is the release.",
+        "anonymous-inside.html is confidential: what was lost, attribute by attribute. The folder anonymous is the release.",
     ),
     (
-        "Anybody can check what a release promises:",
+        "Anyone can check what a release promises:",
         "verify anonymous",
         "each promise, recomputed from the published files alone.",
     ),
     (
-        "How many people were in each crash, by region, whatever one person's record says:",
+        "How many people were in each crash, by region, protecting each person's record:",
         "ledger init data/crashes.csv.ledger --epsilon 1 --neighbours add-remove-record",
         "",
     ),
@@ -54,7 +54,7 @@ STEPS = (
         "",
         "groups data/crashes.csv --unit CASENUM --regions REGION,PSU --domain data/regions.csv --max-size 20 --epsilon 1"
         " --out crashes",
-        "crashes/report.html: counts that add up over regions, and how far they may be off.",
+        "crashes/report.html: counts that add up over regions, with their margins of error.",
     ),
     (
         "Private microdata of a county's 1,092 blocks, with its total kept exactly:",
@@ -64,9 +64,13 @@ STEPS = (
     (
         "",
         "topdown run data/county.toml --out county",
-        "county/report.html: what was spent on which level, and what is not protected.",
+        "county/report.html: what each level cost, and what is not protected.",
     ),
-    ("What was spent?", "ledger show data/county.csv.ledger", "every debit is dated, chained and paid once."),
+    (
+        "What was spent?",
+        "ledger show data/county.csv.ledger",
+        "every debit is dated, chained and paid only once.",
+    ),
 )
 """A question, the command that answers it, and what to look at."""
 
@@ -75,13 +79,13 @@ STEPS = (
 def demo(
     *,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for data and reports; made where there is none.")
+        Path, typer.Option(metavar="FOLDER", help="Folder for data and reports; created if needed.")
     ] = Path("demo-output"),
     seconds: Annotated[float, typer.Option(metavar="S", help="Time for each search.")] = 5.0,
-    files: Annotated[bool, typer.Option("--files", help="Only write the sample files.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Write the sample files and stop.")] = False,
     run: Run,
 ) -> int:
-    """Do every job once on sample data, as commands to copy, with reports to open in a browser."""
+    """Run every job once on sample data, as commands to copy, with reports to open in a browser."""
     if not seconds > 0:
         raise InputError("option --seconds must be greater than 0.", option="--seconds")
     _make_room(out)
@@ -120,11 +124,11 @@ def _make_room(out: Path) -> None:
     if (out / MARK).is_file():
         shutil.rmtree(out)
     elif out.is_dir() and any(out.iterdir()):
-        message = f"option --out: {out} holds files that no demo made; name another folder."
+        message = f"option --out: {out} holds files that the demo did not write; name another folder."
         raise InputError(message, option="--out")
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / MARK).touch()
     except OSError:
-        message = f"option --out cannot make the folder {out}; name one in a place you may write to."
+        message = f"option --out cannot create the folder {out}; choose a place where you may write."
         raise InputError(message, option="--out") from None

@@ -13,7 +13,7 @@ app = group(VERBS["explore"])
 
 @command(app, ExploreOptions, epilog="Exit codes: 0 done, 2 bad input.")
 def explore(*, file: File = None, given: Given) -> int:
-    """Do every job in a browser, on this machine alone."""
+    """Do every job in a browser, on this machine only."""
     from louver.app.server import explore as serve
 
     serve(ask(ExploreOptions, file, None, given), say)

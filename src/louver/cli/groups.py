@@ -28,14 +28,14 @@ def groups(
     forecast: Annotated[
         int | None,
         typer.Option(
-            metavar="GROUPS", help="Only forecast the errors for about so many groups; opens no data."
+            metavar="GROUPS", help="Only forecast the errors for about this many groups; opens no data."
         ),
     ] = None,
     json: Json = False,
     spec: SpecFile = None,
     run: Run,
 ) -> int:
-    """Release how many groups of each size every region has, with differential privacy."""
+    """Release the number of groups of each size in every region, with differential privacy."""
     if forecast is not None:
         request = ask(GroupsOptions, file, spec, given, needs_data=False)
         found = preview(expect=forecast, spec=request, run=run)

@@ -17,7 +17,7 @@ from louver.cli.parameters import CHECK_FAILED, Epsilon, Json, Rho, command, gro
 from louver.errors import InputError, printable
 from louver.privacy.budget import Measure, fraction_of
 from louver.privacy.ledger import SUFFIX, Ledger, LedgerState
-from louver.privacy.ledger_finding import admit_source, bind_apart, check_beside, check_no_second
+from louver.privacy.ledger_finding import admit_source, bind_apart, check_next_to, check_no_second
 from louver.privacy.neighbours import Relation
 from louver.run import Run
 
@@ -29,7 +29,7 @@ KINDS = {
     "grant": "granted",
     "reserve": "debit",
     "disclosure": "disclosed exactly",
-    "refusal": "refused for what the data hold",
+    "refusal": "refused because of the data",
     "admit": "admitted",
     "people": "known by the people in it",
     "succeeded": "closed, succeeded by",
@@ -40,7 +40,7 @@ LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The led
 NewPopulation = Annotated[
     bool,
     typer.Option(
-        "--new-population", help="The data are about other people than those of the other ledgers there."
+        "--new-population", help="The data are about different people than the other ledgers in that folder."
     ),
 ]
 
@@ -53,12 +53,13 @@ def ledger_init(
     neighbours: Annotated[
         str,
         typer.Option(
-            metavar="RELATION", help="add-remove-record, change-record or add-remove-unit; fixed for good."
+            metavar="RELATION",
+            help="add-remove-record, change-record or add-remove-unit; cannot be changed later.",
         ),
     ] = "add-remove-record",
     population: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Whose data it is for; sources are then admitted one by one."),
+        typer.Option(metavar="NAME", help="The population it covers; sources are then admitted one by one."),
     ] = None,
     new_population: NewPopulation = False,
     json: Json = False,
@@ -71,7 +72,7 @@ def ledger_init(
     measure, amount = _ledger_amount(epsilon, rho)
     path = _new_ledger_file(_ledger_file(file))
     if new_population:
-        check_beside(path)
+        check_next_to(path)
     else:
         check_no_second(path, run)
     made = Ledger.create(path, measure, Relation(neighbours), amount, population=population)
@@ -97,7 +98,7 @@ def ledger_admit(
     """Let a ledger pay for another copy, table or query about the same people."""
     path = _ledger_file(file)
     if data is None:
-        raise InputError("argument DATA is missing; name the data to be admitted.", option="DATA")
+        raise InputError("argument DATA is missing; name the data to admit.", option="DATA")
     state = admit_source(
         Ledger(path), data, table=table, query=query, is_new_population=new_population, run=run
     )
@@ -107,13 +108,13 @@ def ledger_admit(
 @command(app, name="succeed")
 def ledger_succeed(
     file: LedgerFile = None,
-    new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The ledger file to make.")] = None,
+    new: Annotated[Path | None, typer.Argument(metavar="NEW", help="The ledger file to create.")] = None,
     json: Json = False,
 ) -> int:
     """Continue in a new ledger after the data changed: it starts with what was spent, and the old one is closed."""
     path = _ledger_file(file)
     if new is None:
-        raise InputError("argument NEW is missing; name the ledger to make.", option="NEW")
+        raise InputError("argument NEW is missing; name the ledger to create.", option="NEW")
     _new_ledger_file(new)
     return _show_ledger(Ledger(path).succeed(new).state(), new, json)
 
@@ -159,7 +160,9 @@ def ledger_verify(
     file: LedgerFile = None,
     releases: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder of releases whose recorded heads are checked."),
+        typer.Option(
+            metavar="FOLDER", help="Folder of releases; the ledger heads recorded there are checked."
+        ),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -184,7 +187,7 @@ def _new_ledger_file(file: Path) -> Path:
     """Refuse file names under which the folder's other ledgers would not recognise this one as a ledger."""
     if file.suffix != SUFFIX:
         raise InputError(
-            f"a ledger is found by the end of its name; call it {file.name}{SUFFIX}.",
+            f"the name of a ledger has a fixed ending; call it {file.name}{SUFFIX}.",
             file=file.name,
             option="FILE",
         )
@@ -194,7 +197,7 @@ def _new_ledger_file(file: Path) -> Path:
 def _ledger_amount(epsilon: str | None, rho: str | None) -> tuple[Measure, Fraction]:
 
     if (epsilon is None) == (rho is None):
-        raise InputError("give the amount as --epsilon or as --rho, one of them.", option="--epsilon")
+        raise InputError("give the amount either as --epsilon or as --rho.", option="--epsilon")
     if epsilon is not None:
         return Measure.EPSILON, fraction_of(epsilon, "--epsilon")
     return Measure.RHO, fraction_of(rho, "--rho")
@@ -221,10 +224,10 @@ def _facts(state: LedgerState) -> Iterator[str]:
     for source in state.sources.values():
         yield f"pays for: {source.words}"
     if state.predecessor is not None:
-        yield f"carries on {state.predecessor}: {len(state.carried)} exact publications before the first line"
+        yield f"carries on {state.predecessor}: {len(state.carried)} exact publications from before the first line"
         yield from (f"disclosed exactly: {one.what}" for one in state.carried)
     if state.successor is not None:
-        yield f"succeeded by {state.successor}, takes no more entries"
+        yield f"succeeded by {state.successor}, closed to new entries"
 
 
 def _history(state: LedgerState) -> Iterator[str]:
@@ -236,7 +239,7 @@ def _history(state: LedgerState) -> Iterator[str]:
     ]
     amounts = ["" if event.amount is None else str(event.amount) for event in shown]
     width = max(map(len, ["amount", *amounts]))
-    yield f"{'':>4}  {'date':<16}  {'verb':<9}  {'amount':>{width}}  what for, or what was published exactly"
+    yield f"{'':>4}  {'date':<16}  {'verb':<9}  {'amount':>{width}}  purpose, or what was published exactly"
     for event, amount in zip(shown, amounts, strict=True):
         kind = KINDS.get(event.kind, event.kind)
         fate = "" if event.state is None else f" ({event.state})"

@@ -52,14 +52,14 @@ Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the repor
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Release directory; must not exist.")]
 Payer = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Who pays (default: the ledger beside the data).")
+    Path | None, typer.Option(metavar="FILE", help="Ledger that pays (default: the one next to the data).")
 ]
 SpecFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
 ]
 SpecAgain = Annotated[
-    Path | None, typer.Option("--spec", metavar="FILE", help="The same, written as for the other verbs.")
+    Path | None, typer.Option("--spec", metavar="FILE", help="The same, spelled as for the other verbs.")
 ]
 TYPES: dict[str, Any] = {"flag": bool, "int": int | None, "float": float | None}
 Command = Callable[..., int]
@@ -177,7 +177,7 @@ def _parsed(one: Described, value: Any) -> Any:
 def _names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if "" in names:
-        raise InputError(f"option {option} has an empty name between its commas.", option=option)
+        raise InputError(f"option {option} has an empty name between two commas.", option=option)
     return names
 
 

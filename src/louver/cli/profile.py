@@ -38,7 +38,7 @@ def profile(
     spec: SpecFile = None,
     run: Run,
 ) -> int:
-    """Look at a table before anything is published from it: kinds, risks, roles."""
+    """Look at a table before you publish anything from it: kinds, risks, roles."""
     request = ask(ProfileOptions, file, spec, given)
     if html is not None:
         check_page(html, request.files())
@@ -47,7 +47,7 @@ def profile(
     page = None if html is None else run.attend(profile_report, found)
     if write_spec_file is not None:
         write_spec(found, request.data, request.source, write_spec_file)
-        content.append(f"Spec to start from: {write_spec_file}")
+        content.append(f"Spec to begin with: {write_spec_file}")
     if html is not None and page is not None:
         write_page(page, html)
         content.append(f"For the steward, not for release: {html}")

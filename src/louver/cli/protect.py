@@ -33,7 +33,7 @@ ProtectSpec = Annotated[
 @command(
     app,
     ProtectOptions,
-    epilog="Exit codes: 0 done, 1 cells are left unprotected and nothing is written, 2 bad input.",
+    epilog="Exit codes: 0 done, 1 cells remain unprotected and nothing is written, 2 bad input.",
 )
 def protect(
     *,
@@ -45,7 +45,7 @@ def protect(
     spec: SpecAgain = None,
     run: Run,
 ) -> int:
-    """Hide cells of linked tables, with a proof that nobody can work them out."""
+    """Hide cells of linked tables, with a proof that nobody can derive them."""
     path = the_spec(file, spec, "a file with a [protect] section")
     request = _request(path, given)
     if html is not None:

@@ -41,7 +41,7 @@ from louver.topdown.options import (
 )
 
 app = group(
-    "Private microdata over a tree of regions, with public knowledge kept exactly. Everything is asked for in a spec file."
+    "Private microdata over a tree of regions, with public knowledge kept exactly. A spec file says what is wanted."
 )
 help_alone(app)
 
@@ -251,7 +251,9 @@ def topdown_area(
     if release is None:
         raise InputError("argument RELEASE is missing; name a release directory.", option="RELEASE")
     if "leaves" not in given:
-        raise InputError("option --leaves is missing; name a file that lists the leaves.", option="--leaves")
+        raise InputError(
+            "option --leaves is missing; name a file with the list of leaves.", option="--leaves"
+        )
     found = area(release, **given, run=run)
     say_json(found.to_json()) if json else say(repr(found))
     return 0
@@ -260,7 +262,7 @@ def topdown_area(
 def _measurements(given: Mapping[str, Any]) -> str:
     if "measurements" not in given:
         raise InputError(
-            "option --measurements is missing; name the folder that measure left.", option="--measurements"
+            "option --measurements is missing; name the folder that `measure` wrote.", option="--measurements"
         )
     return str(given["measurements"])
 

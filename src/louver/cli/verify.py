@@ -23,7 +23,7 @@ def verify(
         bool,
         typer.Option(
             "--skip-report",
-            help="Leave report.html unchecked, for a release whose page another version of louver made.",
+            help="Do not check report.html, for a release whose page was made by another version of louver.",
         ),
     ] = False,
     accept_strings: Annotated[
@@ -32,7 +32,7 @@ def verify(
             "--accept-strings",
             min=0,
             metavar="N",
-            help="Accept up to N strings of the manifest that no published file has, which you have read.",
+            help="Accept up to N strings of the manifest that are in no published file, after reading them.",
         ),
     ] = 0,
     json: Json = False,

@@ -38,7 +38,7 @@ __all__ = [
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 CODE = re.compile(r"0[0-9]+")
-"""Digits that start with a zero name something: a place, a school."""
+"""Digits that start with a zero are the code of something: a place, a school."""
 SCALAR_TYPES = re.compile(
     r"VARCHAR|ENUM\(.*\)|BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME.*|UUID"
     r"|\"?NULL\"?",
@@ -222,7 +222,7 @@ class Coder:
         if self.attribute.kind is Kind.DATE:
             return "is not a date, or not among the attribute's days; correct it"
         if self.attribute.kind is Kind.INTEGER or "" in self._bad:
-            return "is not a number of the kind the schema asks for; correct it"
+            return "is not a number of the kind the schema requires; correct it"
         if self.attribute.kind is Kind.NUMBER:
             return "is not a number among the labels; correct it"
         return "is not among the attribute's labels; add the label or correct the value"

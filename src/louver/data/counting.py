@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Wide", "attribute_of", "check_weight", "coder_of", "counted_rows"]
 
 COUNT_PROBLEMS = {
-    "missing": "has no value on row {row}; give every row a count",
+    "missing": "has no value on row {row}; every row needs a count",
     "text": "is not a number on row {row}; counts are whole numbers",
     "negative": "is negative on row {row}; counts are zero or more",
     "fraction": "has a fraction on row {row}; counts are whole numbers",
@@ -59,7 +59,7 @@ class Wide:
         cells = np.empty((len(wide), len(attributes)), dtype=np.int64)
         for number, (column, cell) in enumerate(wide.items()):
             if set(cell) != set(first) or not cell:
-                message = f'the wide column "{column}" must name the same attributes as the first.'
+                message = f'the wide column "{column}" must have the same attributes as the first one.'
                 raise InputError(message, column=column)
             for axis, attribute in enumerate(attributes):
                 if not attribute.has_label(cell[attribute.name]):
@@ -134,7 +134,7 @@ def counted_rows(
     if faulty:
         raise _count_error(source, columns[min(faulty)], weights[min(faulty)])
     if is_large:
-        message = f"the counts in {source.name} add up to more than a 64-bit number holds."
+        message = f"the counts in {source.name} add up to more than 64 bits can hold."
         raise InputError(message, file=source.name)
 
 

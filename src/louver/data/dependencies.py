@@ -20,11 +20,11 @@ from louver.run import Run
 __all__ = ["Dependency", "find_dependencies", "is_function", "near_function"]
 
 LEAST_ACCURACY = 0.95
-"""Least share of trials that must hit."""
+"""Minimum share of trials that must hit."""
 LEAST_GAIN = 0.9
 """Least share of the errors left by the commonest value alone that must be corrected."""
 CHANCE = 1e-6
-"""Greatest probability that a table of independent columns shows any dependency."""
+"""Maximum probability that a table of independent columns shows any dependency."""
 LIKELY = 1e-3
 """Greatest chance for a column that determines another in all records of an audit: readers know which district lies in which region, and to
 assume too much can only make a verdict stricter."""
@@ -78,7 +78,7 @@ def find_dependencies(
             run.check()
             trials = _trials(a, b, None)
             if trials.is_determining(pairs, 0.0, CHANCE):
-                found.append(trials.told(a.name, b.name))
+                found.append(trials.to_dependency(a.name, b.name))
     return tuple(found)
 
 
@@ -171,7 +171,7 @@ class _Trials:
         surprise = self.n_trials * _divergence(accuracy, self.commonest)
         return gain >= LEAST_GAIN - 5 * slack and surprise >= math.log(pairs / chance)
 
-    def told(self, determinant: str, dependent: str) -> Dependency:
+    def to_dependency(self, determinant: str, dependent: str) -> Dependency:
         return Dependency(
             determinant=determinant,
             dependent=dependent,

@@ -94,8 +94,8 @@ def read_statistical(path: Path, encoding: str | None, keep_codes: bool = False)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OverflowError, OSError):
         columns = None
     if columns is None:
-        program = "the program its ending says, or has text in another --encoding"
-        raise InputError(f"{path.name} is not a whole file of {program}.", file=path.name)
+        program = "the program that its file extension suggests, or has text in another --encoding"
+        raise InputError(f"{path.name} is not a complete file of {program}.", file=path.name)
     labels = {} if keep_codes else about.variable_value_labels
     return pa.table(
         [column_of(labelled(values, labels.get(name, {}))) for name, values in columns.items()],
@@ -186,15 +186,13 @@ def _sheet(sheets: Sequence[str], wanted: str | None, file: str) -> str:
 def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) -> pa.Table:
     numbered = [(n, row) for n, row in enumerate(rows, start=1) if not all(map(_is_missing, row))]
     if not numbered:
-        raise InputError(f"{file} has an empty sheet; give one with column names and rows.", file=file)
+        raise InputError(f"{file} has an empty sheet; it needs column names and rows.", file=file)
     if header_row is None:
         check_headings([_shown(n, row) for n, row in numbered[:HEADER_SAMPLE_ROWS]], file)
     else:
         numbered = [(n, row) for n, row in numbered if n >= header_row]
         if not numbered or numbered[0][0] != header_row:
-            message = (
-                f"{file} has nothing in row {header_row}; give the row that names the columns (--header-row)."
-            )
+            message = f"{file} is empty in row {header_row}; say which row names the columns (--header-row)."
             raise InputError(message, file=file, row=header_row, option="header_row")
     first = min(place for _, row in numbered for place, cell in enumerate(row) if not _is_missing(cell))
     header, *filled = [row[first:] for _, row in numbered]
@@ -282,7 +280,7 @@ def copy_postgres(
     except DriverError as error:
         problem = _problem(name, error.sqlstate)
     except (duckdb.Error, pa.ArrowException, OSError):
-        problem = f"{name} broke off while it was read; run it on the server to see why."
+        problem = f"{name} failed while it was being read; run it on the server to see why."
     if problem is not None:
         raise InputError(problem)
 

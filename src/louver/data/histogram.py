@@ -90,7 +90,7 @@ class Histogram:
         if cells.shape != (len(weights), len(attributes)) or weights.ndim != 1:
             raise InputError("a histogram needs one row of codes per count and one column per attribute.")
         if len(cells) and ((cells < 0).any() or (cells >= _shape(attributes)).any()):
-            raise InputError("a histogram has a code outside its attribute's labels.")
+            raise InputError("a histogram has a code that is not among its attribute's labels.")
         if len(weights) and int(weights.min()) < 0:
             raise InputError("a histogram cannot have a negative count.")
         _check_total(weights)
@@ -157,7 +157,7 @@ class Histogram:
     def to_dense(self) -> Ints:
         """All counts, zeros included, with one axis per attribute."""
         if math.prod(self.shape) > MAX_DENSE_CELLS:
-            raise InputError("the table has too many cells to be written out with its zeros.")
+            raise InputError("the table has too many cells to be written with all its zeros.")
         dense = np.zeros(math.prod(self.shape), dtype=np.int64)
         dense[_flat(self.codes, self.shape)] = self.counts
         return dense.reshape(self.shape)
@@ -200,7 +200,7 @@ def _as_integers(values: ArrayLike, what: str) -> Ints:
     if array.size == 0:
         return np.zeros(array.shape, dtype=np.int64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and int(array.max()) > MAX_COUNT):
-        raise InputError(f"a histogram needs {what} that are whole numbers of 64 bits.")
+        raise InputError(f"a histogram needs {what} that are 64-bit integers.")
     return array.astype(np.int64)
 
 
@@ -209,7 +209,7 @@ def _check_total(counts: Ints) -> None:
     if len(counts) == 0 or int(counts.max()) * len(counts) <= MAX_COUNT:
         return
     if sum(counts.tolist()) > MAX_COUNT:
-        raise InputError("the counts add up to more than a 64-bit number holds.")
+        raise InputError("the counts add up to more than 64 bits can hold.")
 
 
 def _shape(attributes: Sequence[Attribute]) -> Ints:

@@ -94,7 +94,7 @@ def _refuse_missing(source: Source, name: str, text: str) -> None:
     if found is not None and found["n"]:
         row = find_row(source, f"{text} IS NULL")
         raise InputError(
-            f'column "{name}" in {source.name} has no value on row {row}; drop the row or give it a code.',
+            f'column "{name}" in {source.name} has no value on row {row}; drop the row or add a code.',
             file=source.name,
             column=name,
             row=row,
@@ -107,7 +107,7 @@ def _refuse_twice(source: Source, person: str, text: str) -> None:
     if found is not None:
         row = find_row(source, f"{text} = $twice", twice=found["person"])
         raise InputError(
-            f'column "{person}" in {source.name} has the value of row {row} again in a later row; cell keys need one record for each person.',
+            f'column "{person}" in {source.name} repeats the value of row {row} in a later row; cell keys need one record per person.',
             file=source.name,
             column=person,
             row=row,

@@ -38,7 +38,7 @@ __all__ = [
 NEARLY_ALL = 0.95
 """Share of distinct values above which a column counts as an id or as free text."""
 LEAST_RECORDS = 20
-"""With fewer records, distinct values say nothing."""
+"""With fewer records, the number of distinct values says nothing."""
 MOST_CODES = 15
 """Whole numbers with at most this many distinct values, all below 100, are treated as codes."""
 CODE_BELOW = 100
@@ -85,27 +85,27 @@ def guess_kind(column: CodedColumn) -> tuple[ColumnKind, str]:
     if column.n_values >= LEAST_DATES and _all(column.values, DATE_DIGITS):
         return ColumnKind.DATE, "eight digits each, and every value is a date"
     if _all(column.values, INTEGER):
-        return _whole(column, is_various)
+        return _kind_of_numbers(column, is_various)
     if _all(column.values, DIGITS):
         if is_various:
-            return ColumnKind.ID, "digits with leading zeros, nearly all different"
+            return ColumnKind.ID, "digits with leading zeros, nearly all distinct"
         return ColumnKind.CATEGORY, "digits with leading zeros, so a code"
     if _all(column.values, NUMBER):
         return ColumnKind.NUMBER, "every value is a number"
     return _words(column, is_various)
 
 
-def _whole(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
+def _kind_of_numbers(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
     numbers = np.array([int(text) for text in column.values.to_pylist()], dtype=object).astype(np.float64)
     if is_various and _is_numbering(column, numbers):
-        return ColumnKind.ID, "whole numbers, nearly all different, that look like a numbering"
+        return ColumnKind.ID, "whole numbers, nearly all distinct, that look like serial numbers"
     is_small = column.n_values <= MOST_CODES and bool((np.abs(numbers) < CODE_BELOW).all())
     if is_small and column.n_known >= RECORDS_PER_CODE * column.n_values:
         if column.n_values <= 2:
-            return ColumnKind.CATEGORY, "two whole numbers at most, so a code"
+            return ColumnKind.CATEGORY, "at most two whole numbers, so a code"
         return (
             ColumnKind.ORDERED_CODE,
-            "few small whole numbers, so perhaps codes; check whether their order means anything",
+            "few small whole numbers, so perhaps codes; check whether their order matters",
         )
     return ColumnKind.INTEGER, "every value is a whole number"
 
@@ -123,12 +123,12 @@ def _is_numbering(column: CodedColumn, numbers: Floats) -> bool:
 
 def _words(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
     if is_various and _all(column.values, TOKEN):
-        return ColumnKind.ID, "single words, nearly all different"
+        return ColumnKind.ID, "single words, nearly all distinct"
     if is_various or pc.mean(pc.utf8_length(column.values)).as_py() > LONG:
-        return ColumnKind.TEXT, "long or nearly all different"
+        return ColumnKind.TEXT, "long or nearly all distinct"
     if column.n_values > 2 and _all(column.values, STEP):
-        return ColumnKind.ORDERED_CODE, "every value starts with a number, so probably steps"
-    return ColumnKind.CATEGORY, "words that come again"
+        return ColumnKind.ORDERED_CODE, "every value starts with a number, so probably ranges"
+    return ColumnKind.CATEGORY, "words that recur"
 
 
 def _all(values: pa.StringArray, pattern: str) -> bool:
@@ -137,7 +137,7 @@ def _all(values: pa.StringArray, pattern: str) -> bool:
     return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() for part in (start, values))
 
 
-LIKE_A_UNIT = "groups a few records each, like the number of a household"
+LIKE_A_UNIT = "each value groups a few records, like a household number"
 NEARLY_UNIQUE = 0.05
 """A column singles people out by itself if at least this share of records has a unique value; a single such record is ignored."""
 MOST_RUNS = 1.5
@@ -196,7 +196,7 @@ def why_telling(column: CodedColumn, kind: ColumnKind) -> str | None:
     if column.n_alone >= max(2.0, NEARLY_UNIQUE * len(column.codes)):
         return "many values occur once"
     if words & WORDS["direct"] and kind in (ColumnKind.TEXT, ColumnKind.CATEGORY, ColumnKind.ID):
-        return "named like something that names a person"
+        return "its name suggests that it identifies a person"
     return None
 
 

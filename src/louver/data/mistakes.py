@@ -101,7 +101,7 @@ MAX_SUGGESTED = 3
 NAME_SAMPLE_ROWS = 10_000
 MOSTLY = 0.5
 VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ -]*|\S+@\S+")
-"""What is a value rather than a name: a number, a date, a time, an address."""
+"""Things that are values rather than names: a number, a date, a time, an address."""
 
 
 def no_such_column(source: Source, column: str, *, has_header: bool) -> InputError:
@@ -113,7 +113,7 @@ def no_such_column(source: Source, column: str, *, has_header: bool) -> InputErr
         The names come from the first line of a text file. Where that line looks like data nothing of it is repeated.
     """
     if has_header and _looks_like_data(source):
-        advice = "its first line looks like data, so add one with the names of the columns."
+        advice = "its first line looks like data; add a line with the column names."
     else:
         advice = _suggestion(column, source.columns)
     message = f'{source.name} has no column "{column}"; {advice}'

@@ -243,9 +243,9 @@ class Source:
             found = find_fault(self._text, self._header)
             if found is not None:
                 return found
-            reason = "mixes line endings or has a line that is too long; save it again as plain CSV"
+            reason = "mixes line endings or has an overlong line; save it again as plain CSV"
         else:
-            reason = "cannot be read to its end; check that it is whole"
+            reason = "cannot be read to its end; check that it is complete"
         return InputError(f"{self.name} {reason}.", file=self.name)
 
 
@@ -402,11 +402,11 @@ def _attach(source: Source, data: object, reading: _ReadingOptions) -> None:
     if isinstance(data, str) and data.startswith(POSTGRES_SCHEMES):
         copy_postgres(source.connection, RAW, source.name, data, reading.table, reading.query, source.run)
     elif reading.query is not None:
-        raise InputError("a query needs a PostgreSQL address; leave it out (--query).", option="query")
+        raise InputError("a query needs a PostgreSQL address; leave out --query.", option="query")
     elif isinstance(data, str | os.PathLike):
         _attach_file(source, Path(data), kind, reading)
     elif reading.table is not None:
-        raise InputError("a dataframe has no tables; leave the table out.", option="table")
+        raise InputError("a dataframe has no tables; leave out --table.", option="table")
     else:
         _attach_dataframe(source, data)
 
@@ -422,7 +422,7 @@ def _check_reading(kind: Format | None, reading: _ReadingOptions) -> None:
         if is_given and (kind is None or name not in kind.options):
             what = listed(names_of(lambda one, name=name: name in one.options))  # type: ignore[misc]
             raise InputError(
-                f"option --{name.replace('_', '-')} is for {what} files; leave it out.", option=name
+                f"option --{name.replace('_', '-')} applies only to {what} files; leave it out.", option=name
             )
 
 
@@ -432,12 +432,12 @@ def _attach_file(source: Source, path: Path, kind: Format | None, reading: _Read
     if path.is_dir():
         raise InputError(f"{source.name} is a directory; give a file.", file=source.name)
     if reading.table is not None and (kind is None or "table" not in kind.options):
-        message = f"{source.name} is a single table; leave the table out (--table)."
+        message = f"{source.name} is a single table; leave out --table."
         raise InputError(message, file=source.name, option="table")
     if kind is None:
         *others, last = endings_of()
         expected = f"{', '.join(others)} or {last}"
-        raise InputError(f"{source.name} has no known ending; give {expected}.", file=source.name)
+        raise InputError(f"{source.name} has no known file extension; give {expected}.", file=source.name)
     READERS[kind.reader](source, path, reading)
 
 
@@ -511,7 +511,7 @@ def _attach_database(source: Source, path: Path, reading: _ReadingOptions) -> No
     except duckdb.Error:
         is_open = False
     if not is_open:
-        message = f"{source.name} cannot be opened as a DuckDB database; check that it is one and that no other program has it open."
+        message = f"{source.name} cannot be opened as a DuckDB database; check that it is one, and that no other program is using it."
         raise InputError(message, file=source.name)
     schema, name = split_table(table, "main")
     found = source.first_row(
@@ -540,7 +540,7 @@ def _attach_dataframe(source: Source, data: object) -> None:
     except (pa.ArrowException, ValueError, TypeError, NotImplementedError):
         frame = None
     if frame is None:
-        message = "the dataframe has a column of mixed or unknown type, or a name twice; convert it first."
+        message = "the dataframe has a column of mixed or unknown type, or a repeated name; convert it first."
         raise InputError(message)
     _attach_table(source, frame)
 
@@ -587,9 +587,7 @@ def _describe(source: Source) -> None:
             if source._text is None or source._header is None
             else find_fault(source._text, source._header)
         )
-        raise fault or InputError(
-            f"{source.name} has no rows; give data with at least one.", file=source.name
-        )
+        raise fault or InputError(f"{source.name} has no rows; the data need at least one.", file=source.name)
     if batches:
         source.connection.register("first_rows", pa.Table.from_batches(batches))
         source.connection.execute(f"CREATE OR REPLACE TEMP VIEW {SAMPLE} AS SELECT * FROM first_rows")
@@ -610,5 +608,5 @@ def _select_rows(source: Source, where: str | None) -> None:
         source.condition = filter_sql(source, WHOLE, parse_where(where))
     _create_view(source, f"{WHOLE} WHERE {source.condition}" if where else WHOLE, RECORDS)
     if where is not None and source.first_row(f"SELECT 1 FROM {RECORDS} LIMIT 1") is None:
-        message = f"no row of {source.name} meets --where; check its columns and values."
+        message = f"no row of {source.name} satisfies --where; check its columns and values."
         raise InputError(message, file=source.name, option="where")

@@ -21,7 +21,7 @@ from louver.optim.trees import LevelTree
 __all__ = ["ROOT", "SEPARATOR", "RegionTree"]
 
 SEPARATOR = "/"
-"""Separates the labels of a path that names a region."""
+"""Separator of the labels in the path of a region."""
 
 ROOT = "total"
 """Name of a root level that has no column."""
@@ -79,7 +79,7 @@ class RegionTree:
             or min(lengths, default=0) < 0
         ):
             raise InputError(
-                "the spine needs one increasing prefix length for each level.", option="prefixes"
+                "the spine needs one prefix length per level, in increasing order.", option="prefixes"
             )
         for row, leaf in enumerate(leaves, start=1):
             if len(leaf) != lengths[-1]:
@@ -99,7 +99,7 @@ class RegionTree:
         """
         for row, labels in enumerate(rows, start=1):
             if len(labels) != len(names) or not all(labels):
-                message = f"leaf row {row} does not have a label for every level; fill in the row."
+                message = f"leaf row {row} does not have a label for every level; complete the row."
                 raise InputError(message, row=row, option="columns")
             if any(SEPARATOR in label for label in labels):
                 raise InputError(
@@ -126,11 +126,11 @@ class RegionTree:
         """
         if not leaves:
             raise InputError(
-                "the domain lists no regions; give one row for each leaf region.", option="domain"
+                "the domain lists no regions; it needs one row per leaf region.", option="domain"
             )
         if len(set(leaves)) < len(leaves):
             row = next(i for i, leaf in enumerate(leaves) if leaf in leaves[:i]) + 1
-            message = f"the domain lists one leaf region again on row {row}; list each once."
+            message = f"the domain repeats a leaf region on row {row}; list each once."
             raise InputError(message, row=row, option="domain")
         if ROOT in levels:
             raise InputError(
@@ -150,9 +150,9 @@ class RegionTree:
     ) -> RegionTree:
         """Build from codes that are complete at every level; refuse anything that is not a tree with one root."""
         if not names or len(set(names)) < len(names):
-            raise InputError("the spine needs at least one level and different names.", option="levels")
+            raise InputError("the spine needs at least one level, and distinct names.", option="levels")
         if not paths:
-            raise InputError("the list of leaves is empty; give at least one leaf.", option="leaves")
+            raise InputError("the list of leaves is empty; it needs at least one leaf.", option="leaves")
         for before, after in pairwise(order):
             if paths[before][-1] == paths[after][-1]:
                 row = max(before, after) + 1
@@ -162,7 +162,7 @@ class RegionTree:
         built = cls._build(names, paths, labels, order, lambda path: path[-1])
         if len(built.codes[0]) != 1:
             message = (
-                f'level "{names[0]}" has more than one region; add a level above it that holds them all.'
+                f'level "{names[0]}" has more than one region; add a level above it that contains them all.'
             )
             raise InputError(message, option="levels")
         return built
@@ -216,7 +216,7 @@ class RegionTree:
     def level_of(self, name: str) -> int:
         """Number of a level."""
         if name not in self.names:
-            raise InputError(f'there is no level "{name}"; name one of the spine.', option="levels")
+            raise InputError(f'there is no level "{name}"; name a level of the spine.', option="levels")
         return self.names.index(name)
 
     def children(self, level: int, node: int) -> tuple[int, int]:

@@ -37,8 +37,7 @@ def restriction(source: Source, where: str, schema: Schema | None = None) -> dic
         names = set(_columns(part))
         if len(names) > 1:
             raise InputError(
-                "options --register and --where: a part of the condition names several columns; join conditions on one column "
-                "each by `and`, or save the rows as a file of their own.",
+                "options --register and --where: a part of the condition involves several columns; join conditions on single columns by `and`, or save the rows as a separate file.",
                 option="--where",
             )
         parts.setdefault(names.pop(), []).append(part)

@@ -59,7 +59,7 @@ class Scratch:
         try:
             self.path, lock = _make(place, prefix)
         except OSError:
-            message = f"{place} has no room for temporary files; free some, or set TMPDIR to another folder."
+            message = f"{place} has no space for temporary files; free some, or set TMPDIR to another folder."
             raise InputError(message) from None
         self._remove = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 

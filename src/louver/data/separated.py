@@ -138,7 +138,7 @@ def read_header(file: TextFile, delimiter: str | None = None, header_row: int | 
     if not names:
         raise InputError(f"{name} has no column names in its first line; add them.", file=name)
     if len(names) == 1 and LIKELY_SEPARATORS.search(names[0]) and not start.startswith('"'):
-        message = f"{name} has one column, with another separator in its name; name it (--delimiter)."
+        message = f"{name} has one column, with another separator in its name; say which separates fields (--delimiter)."
         raise InputError(message, file=name, option="delimiter")
     filled = tuple(column or f"column {number}" for number, column in enumerate(names, start=1))
     check_names(filled, name)
@@ -151,12 +151,14 @@ def check_names(names: Sequence[str], file: str) -> None:
     The message gives positions, because without a header the first line holds data values.
     """
     if not names:
-        raise InputError(f"{file} has no columns; give data with at least one.", file=file)
+        raise InputError(f"{file} has no columns; the data need at least one.", file=file)
     seen: dict[str, int] = {}
     for number, column in enumerate(names, start=1):
         first = seen.setdefault(column.lower(), number)
         if first != number:
-            message = f"{file} has the same name (but for case) on columns {first} and {number}; rename one."
+            message = (
+                f"{file} has the same name (apart from case) in columns {first} and {number}; rename one."
+            )
             raise InputError(message, file=file)
 
 
@@ -173,7 +175,7 @@ def find_fault(file: TextFile, header: Header) -> InputError | None:
                 if problem is not None:
                     return InputError(f"{name}: row {row} {problem}.", file=name, row=row)
     except csv.Error:
-        message = f"{name}: row {row + 1} has a quote that does not fit or a value too long; correct it."
+        message = f"{name}: row {row + 1} has a misplaced quote or an overlong value; correct it."
         return InputError(message, file=name, row=row + 1)
     except (OSError, EOFError, zlib.error):
         return InputError(f"{name} is damaged or ends early; check how it was made.", file=name)
@@ -204,7 +206,7 @@ def _check_start(file: TextFile) -> str:
         with file.open() as text:
             start = text.read(HEADER_CHARACTERS)
     except UnicodeError:  # only this codec requires a byte order mark
-        message = f"{name} does not start with the mark of UTF-16; name its encoding (--encoding)."
+        message = f"{name} does not start with a UTF-16 byte order mark; name its encoding (--encoding)."
         raise InputError(message, file=name, option="encoding") from None
     except PermissionError:
         raise InputError(f"{name} cannot be opened; check its permissions.", file=name) from None
@@ -212,17 +214,17 @@ def _check_start(file: TextFile) -> str:
         message = f"{name} is not a gzip file or ends early; check how it was made."
         raise InputError(message, file=name) from None
     if not head:
-        raise InputError(f"{name} is empty; give a file with column names and rows.", file=name)
+        raise InputError(f"{name} is empty; it needs column names and rows.", file=name)
     if head.startswith(GZIP_MAGIC) and not file.is_compressed:
         raise InputError(f"{name} is gzip-compressed; name it .csv.gz.", file=name)
     if head.startswith(UTF16_MARKS) and file.encoding != "utf-16":
         message = f"{name} is not UTF-8 text but UTF-16; say so (--encoding utf-16)."
         raise InputError(message, file=name, option="encoding")
     if head.startswith(codecs.BOM_UTF8) and file.encoding != "utf-8":
-        message = f"{name} starts with the mark of UTF-8; leave --encoding out."
+        message = f"{name} starts with a UTF-8 byte order mark; leave out --encoding."
         raise InputError(message, file=name, option="encoding")
     if not start:
-        raise InputError(f"{name} is empty; give a file with column names and rows.", file=name)
+        raise InputError(f"{name} is empty; it needs column names and rows.", file=name)
     return start
 
 
@@ -235,7 +237,7 @@ def _split(start: str, delimiter: str | None, name: str) -> tuple[list[str], str
     found = [separator for separator, names in readings.items() if len(names) == most]
     if most > 1 and len(found) > 1:
         ways = " and at ".join(SEPARATORS[separator] for separator in found[:2])
-        message = f"{name} can be split at {ways} alike; say which separates fields (--delimiter)."
+        message = f"{name} can be split at {ways}; say which separates fields (--delimiter)."
         raise InputError(message, file=name, option="delimiter")
     return readings[found[0]], found[0]
 
@@ -247,7 +249,7 @@ def _from_line(start: str, number: int, name: str) -> str:
         next(lines, None)
     rest = lines.read()
     if not rest.strip():
-        message = f"{name} has nothing in row {number}; give the row that names the columns (--header-row)."
+        message = f"{name} is empty in row {number}; say which row names the columns (--header-row)."
         raise InputError(message, file=name, row=number, option="header_row")
     return rest
 
@@ -327,7 +329,7 @@ HEADER_SAMPLE_ROWS = 200
 MOST_HEADINGS = 20
 """Maximum number of rows searched above the column names."""
 LEAST_BELOW = 3
-"""With fewer rows below it, a heading cannot be distinguished from a record."""
+"""With fewer rows below it, a header cannot be distinguished from a record."""
 ENOUGH_BELOW = 20
 """Number of rows from which words that do not recur are informative."""
 NEARLY_ALL = 0.9
@@ -375,7 +377,7 @@ def check_headings(rows: Sequence[SheetRow], file: str) -> None:
         return
     start, names = rows[0].number, rows[last].number
     message = (
-        f"{file}: row {names} looks like names of columns, and not like a record, although it is below the first row; give "
+        f"{file}: row {names} looks like column names, not like a record, although it is not the first row; give "
         f"--header-row {names} if it names them, another row that does, or --header-row {start} to read the file as it is."
     )
     raise InputError(message, file=file, row=names, option="header_row")

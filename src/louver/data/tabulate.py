@@ -213,7 +213,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
             kept.append(new)
         for kept_numbers, numbers in zip(number_chunks, found, strict=True):
             kept_numbers.append(numbers)
-    return _whole(plan, chunks, number_chunks, schema)
+    return _joined(plan, chunks, number_chunks, schema)
 
 
 def read_values(source: Source, name: str, schema: Schema | None = None) -> tuple[Records, Ints]:
@@ -234,7 +234,7 @@ def read_values(source: Source, name: str, schema: Schema | None = None) -> tupl
         codes += coded
         numbers += found
         counts.append(np.asarray(np.from_dlpack(batch.column(1)), dtype=np.int64))
-    records = _whole(plan, [codes] if plan.coders else [], [numbers] if plan.numeric else [], schema)
+    records = _joined(plan, [codes] if plan.coders else [], [numbers] if plan.numeric else [], schema)
     return records, np.concatenate(counts)
 
 
@@ -299,7 +299,7 @@ class _Plan:
         return codes, [np.asarray(np.from_dlpack(column), dtype=np.float64) for column in columns]
 
 
-def _whole(
+def _joined(
     plan: _Plan, chunks: list[list[NDArray[np.int32]]], numbers: list[list[Floats]], schema: Schema | None
 ) -> Records:
     """All batches together, checked."""
@@ -360,7 +360,7 @@ def _level_columns(source: Source, columns: Sequence[str]) -> Hierarchy:
 
 def _check_structural_zeros(source: Source, histogram: Histogram, schema: Schema | None) -> None:
     if schema is not None and schema.is_structural_zero(histogram.codes, histogram.attributes).any():
-        message = f"{source.name} has records in a structural zero; correct the data or the schema."
+        message = f"{source.name} has records in a structural zero; correct the data or schema."
         raise InputError(message, file=source.name)
 
 

@@ -133,7 +133,7 @@ class _Fault(NamedTuple):
 
 
 def _missing(column: str, text: str) -> _Fault:
-    return _Fault(column, f"({text}) IS NULL", "has no value on row {row}; give every row one")
+    return _Fault(column, f"({text}) IS NULL", "has no value on row {row}; every row needs one")
 
 
 def _amount(source: Source, column: str, largest: int | None) -> tuple[str, _Fault]:

@@ -45,7 +45,7 @@ def write_workbook(tables: Mapping[str, pa.Table], path: Path) -> None:
     """
     for name, table in tables.items():
         if table.num_rows + 1 > MOST_ROWS or table.num_columns > MOST_COLUMNS:
-            raise InputError(f'table "{name}" is larger than an Excel sheet; take the CSV or Parquet file.')
+            raise InputError(f'table "{name}" is larger than an Excel sheet; use the CSV or Parquet file.')
     sheets = _sheet_names(list(tables))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         listed = {f"rId{n}": ("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, len(sheets) + 1)}
@@ -126,5 +126,5 @@ def _cell(value: Any) -> str:
         return f"<c><v>{value!r}</v></c>"
     text = ILLEGAL.sub("\ufffd", str(value))
     if len(text) > MOST_LETTERS:
-        raise InputError("a text is longer than a cell of Excel holds; take the CSV or Parquet file.")
+        raise InputError("a text is longer than an Excel cell can hold; use the CSV or Parquet file.")
     return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(text)}</t></is></c>'

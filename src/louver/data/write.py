@@ -38,7 +38,7 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     message = (
-        f"{path.name} cannot be written; name a plain file, check its folder, permissions and disk space."
+        f"{path.name} cannot be written; name a plain file, and check its folder, permissions and disk space."
     )
     if not is_replaceable(path):
         raise InputError(message, file=path.name)

@@ -46,7 +46,7 @@ class Checkpoints:
                 arrays = {key: file[key] for key in file.files}
             return arrays, json.loads(arrays.pop("facts").tobytes())
         except (OSError, ValueError, KeyError, BadZipFile):
-            message = f"the checkpoint {path.name} cannot be read; delete it to compute that part anew."
+            message = f"the checkpoint {path.name} cannot be read; delete it to compute that part again."
             raise InputError(message, file=path.name) from None
 
     def _path(self, name: str) -> Path:

@@ -50,7 +50,7 @@ LOST_SECONDS = 30.0
 
 POLL_SECONDS = 0.05
 LOOK_SECONDS = 1.0  # seconds between two checks for workers
-CARRY_ON = "carry the run on (run and extend: with --resume)"
+CARRY_ON = "resume the run (run and extend: with --resume)"
 DECIDING = ("numpy", "scipy", "numba", "pyarrow", "piqp", "ortools")  # results may depend on their versions
 
 Piece = TypeVar("Piece")
@@ -69,7 +69,7 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
     """
     host, port = _host_and_port(rest)
     if folder is None:
-        raise _error("this command works on this machine alone; give local:N")
+        raise _error("this command runs on this machine only; give local:N")
     with (
         _connected(f"{protocol}://{host}:{port}", (host.strip("[]"), port), run) as client,
         _made(folder.absolute()) as scratch,
@@ -127,10 +127,12 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
     try:
         run.attend(socket.create_connection, place, CONNECT_SECONDS).close()
     except OSError:
-        message = f"nothing listens at {where}; start a scheduler with dask scheduler, or correct the address"
+        message = (
+            f"nothing is listening at {where}; start a scheduler with dask scheduler, or correct the address"
+        )
         raise _error(message) from None
     if run.attend(_kind, address) != "Scheduler":
-        message = f"what listens at {where} does not answer as a Dask scheduler of this version; correct the address, or where it encrypts"
+        message = f"the server at {where} does not answer like a Dask scheduler of this version; correct the address, or if it encrypts"
         raise _error(f"{message} write tls:// and give Dask the certificates")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions are compared below
@@ -296,7 +298,7 @@ class DaskEngine:
         except KilledWorker:
             message = "workers ended one after another at the same batch; give them more memory"
         except (asyncio.CancelledError, CancelledError):
-            message = "the scheduler is gone; start it and its workers"
+            message = "the scheduler has gone; start it and its workers"
         finally:
             pending.cancel()
         raise _error(f"{message}, and {CARRY_ON}")
@@ -311,4 +313,4 @@ class DaskEngine:
             if run.attend(self._client.nthreads):
                 self._seen = now
         if now - self._seen > LOST_SECONDS:
-            raise _error(f"all workers are gone; start workers, and {CARRY_ON}")
+            raise _error(f"all workers have gone; start workers, and {CARRY_ON}")

@@ -47,7 +47,7 @@ def run_pieces(
     [3, 2, 1]
     """
     if workers < 1:
-        raise InputError("the number of workers is below 1; give at least one.", option="engine")
+        raise InputError("the number of workers must be at least 1.", option="engine")
     if workers == 1:
         yield from map(work, pieces)
         return

@@ -86,7 +86,7 @@ class Fetched(Generic[T]):
             hashlib.sha256(packed).hexdigest() != self.digest
         ):  # never unpickle a file that was substituted for it
             folder = Path(self.path).parents[1].name
-            message = f"option --engine: a worker does not find in {folder} what was written there; choose a folder that all machines share."
+            message = f"option --engine: a worker cannot find what was written to {folder}; choose a folder that all machines share."
             raise InputError(message, option="--engine")
         return pickle.loads(packed)
 

@@ -89,7 +89,9 @@ def groups(
     if call.options.seed is not None:
         release = release_seeded(call, call.options.seed, out, report)
     elif out is None:
-        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+        raise InputError(
+            "option --out is missing; noise is drawn only once and must be kept.", option="--out"
+        )
     else:
         release = release_paid(call, call.account(ledger), Path(out), report)
     return replace(release, seconds=time.perf_counter() - started)
@@ -125,7 +127,9 @@ def measure(
     started = time.perf_counter()
     call = GroupsCall.check(requested(spec, GroupsOptions))
     if call.options.seed is not None:
-        raise InputError("option --seed: measurements are paid for; use groups to try.", option="--seed")
+        raise InputError(
+            "option --seed: measurements must be paid for; use groups to try things out.", option="--seed"
+        )
     folder, plan = Path(out), call.public_plan()
     account = call.account(ledger)
     if not resume:

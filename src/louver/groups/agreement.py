@@ -172,7 +172,7 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
     )
     about = topdown_promise(manifest)
     if about is None:
-        raise InputError(f"{path.name} is no TopDown release; name one.", option="--agrees-with")
+        raise InputError(f"{path.name} is not a TopDown release; name one.", option="--agrees-with")
     if any(one.get("promise") == "extension" for one in manifest.promises):
         message = f"{path.name} is an extension; agree with the release that it extends."
         raise InputError(message, option="--agrees-with")

@@ -47,7 +47,7 @@ NOT_IN_REQUEST = {
     "source.file": "the file of the records; the ledger's keyed hash binds the records themselves",
     "source.uri": "likewise",
 }
-"""Options that cannot change the true answers or the noise of a paid run, and why."""
+"""Options that cannot change the true answers or the noise of a paid run, with reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +287,7 @@ def _check_domain(data: Any, domain: Any) -> None:
         is_same = Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data)
     if is_same:
         raise InputError(
-            "option --domain names the data themselves; give a public list, or --domain-from-data, which discloses it.",
+            "option --domain is the data file itself; give a public list, or --domain-from-data, which discloses the list.",
             option="--domain",
         )
 

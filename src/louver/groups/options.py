@@ -58,7 +58,7 @@ class GroupsOptions(VerbOptions):
     domain_from_data: bool = option(False, "Take the regions from the data; discloses them.", group="regions")
     max_size: int | None = option(
         None,
-        "Largest size counted separately; larger groups count with it.",
+        "Largest size counted separately; larger groups count under it.",
         metavar="N",
         group="sizes",
         ge=1,
@@ -66,7 +66,7 @@ class GroupsOptions(VerbOptions):
     )
     min_size: int = option(
         0,
-        "Smallest size counted separately; 1 where no group can be empty: a group without members then counts with size 1.",
+        "Smallest size counted separately; 1 if no group can be empty: a group without members then counts under size 1.",
         metavar="0|1",
         group="sizes",
         ge=0,
@@ -92,7 +92,7 @@ class GroupsOptions(VerbOptions):
     )
     mechanism: str | None = option(
         None,
-        "louver, or one of the paper's: M_H^dp, M_c^dp, ... (default: by --neighbours).",
+        "louver, or one from the paper: M_H^dp, M_c^dp, ... (default: by --neighbours).",
         metavar="M",
         group="noise",
     )
@@ -140,21 +140,20 @@ class GroupsOptions(VerbOptions):
     )
     noise: Literal["louver", "opendp"] = option(
         "louver",
-        "louver (default), or opendp, which cannot be replayed: a run that stops before its release is in place has lost its "
-        "debit.",
+        "louver (default), or opendp, which cannot be replayed: a run interrupted before its release is written loses its debit.",
         metavar="SOURCE",
         group="noise",
     )
     quantity: str | None = option(
         None, "What a record adds to its unit's size (default 1).", metavar="COLUMN", group="columns"
     )
-    max_quantity: int = option(1, "Most that a record may add.", metavar="Z", group="columns", ge=1)
+    max_quantity: int = option(1, "Maximum that a record may add.", metavar="Z", group="columns", ge=1)
     across: Literal["error", "split"] = option(
         "error", "Units in several regions (default: an error).", metavar="error|split", group="regions"
     )
     total: Literal["public", "noisy"] = option(
         "noisy",
-        "noisy (default), or public: the number of groups is published exactly, and who is alone is not protected.",
+        "noisy (default), or public: the number of groups is published exactly, which does not protect units of one person.",
         metavar="public|noisy",
         group="noise",
     )
@@ -182,12 +181,12 @@ class GroupsOptions(VerbOptions):
         """Refuse what is missing, and combinations that contradict one another."""
         if (self.unit is None) == (self.size is None):
             raise InputError(
-                "give --unit for records, or --size and --groups for a counted table, one of them.",
+                "give either --unit for records, or --size and --groups for a counted table.",
                 option="--unit",
             )
         wanted = [
             (self.size is not None and self.groups is None, "--groups", "the column that counts groups"),
-            (self.unit is not None and self.groups is not None, "--size", "which goes with --groups"),
+            (self.unit is not None and self.groups is not None, "--size", "which --groups requires"),
             (not self.regions, "--regions", "the columns of the region levels, coarsest first"),
             (
                 self.max_size is None,
@@ -200,7 +199,7 @@ class GroupsOptions(VerbOptions):
                 "the file that lists the regions",
             ),
             (self.evaluate and self.seed is None, "--seed", "which --evaluate needs"),
-            (self.max_quantity > 1 and self.quantity is None, "--quantity", "which goes with --max-quantity"),
+            (self.max_quantity > 1 and self.quantity is None, "--quantity", "which --max-quantity requires"),
         ]
         for is_missing, flag, what in wanted:
             if is_missing:
@@ -293,7 +292,7 @@ class GroupsOptions(VerbOptions):
     def budget(self) -> Loss:
         """The loss to be spent, under the chosen neighbour relation; with a delta, the minimum that is spent."""
         if (self.epsilon is None) == (self.rho is None):
-            raise InputError("give the budget as --epsilon or as --rho, one of them.", option="--epsilon")
+            raise InputError("give the budget either as --epsilon or as --rho.", option="--epsilon")
         relation, promise = Relation(self.neighbours), self.promise()
         if promise is not None:
             return Loss(enough_rho(*promise), Measure.RHO, relation)
@@ -306,9 +305,7 @@ class GroupsOptions(VerbOptions):
         if self.delta is None:
             return None
         if self.epsilon is None:
-            raise InputError(
-                "option --delta goes with --epsilon; give both, or --rho alone.", option="--delta"
-            )
+            raise InputError("option --delta needs --epsilon; give both, or --rho alone.", option="--delta")
         if self.as_published or self.noise == "opendp":
             other = "--as-published" if self.as_published else "--noise opendp"
             raise InputError(f"options --delta and {other} cannot be used together.", option="--delta")

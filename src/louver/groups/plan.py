@@ -48,16 +48,16 @@ __all__ = [
 ]
 
 BATCH_CELLS = 1 << 22
-"""Most cells measured at once: 32 MiB of true counts."""
+"""Maximum number of cells measured at once: 32 MiB of true counts."""
 
 SHARE_PARTS = 1000
-"""Chosen shares are whole thousandths."""
+"""Chosen shares are multiples of a thousandth."""
 
 LEAST_PARTS = 10
 """Smallest chosen share of a level, in thousandths."""
 
 LARGEST_LOSS = 3.0
-"""How many times larger a level's forecast noise may be with chosen shares than with equal ones."""
+"""Factor by which chosen shares may increase a level's forecast noise over equal ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +177,7 @@ def make_plan(
         raise InputError(message, option="--total")
     if len(shares) != regions.tree.n_levels:
         raise BudgetError(
-            f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; "
-            f"give one each for {', '.join(regions.names)}."
+            f"{len(shares)} budget shares are given for {regions.tree.n_levels} levels; give one for each of {', '.join(regions.names)}."
         )
     parts = split(budget, shares)
     first = first_size(total, smallest_size)

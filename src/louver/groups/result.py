@@ -40,7 +40,7 @@ INVARIANTS_FILE = "invariants.parquet"
 MEASUREMENTS_FILE = "measurements/groups.parquet"
 
 SMALL = 10
-"""Numbers below this are mostly noise, and are left out of the typical error."""
+"""Numbers below this are mostly noise and are left out of the typical error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -326,7 +326,7 @@ class GroupRelease(Shown):
                 line += f" (true {self.evaluation[i].l1:,.0f}, earth mover's {self.evaluation[i].emd:,.0f})"
             lines.append(line)
         if self.debited not in (None, str(self.plan.loss)):
-            lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
+            lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
         if self.agreement is not None:
             lines.insert(2, f"  agrees with {self.agreement.path.name}, which lost {self._lost_before}")

@@ -138,7 +138,7 @@ class GroupSizes:
         """Resume a release that is in place but not sealed; refuse it if its files are not those that were written."""
         if not is_unchanged(out):
             raise InputError(
-                f"option --out: {out.name} was changed before its debit was sealed; move it away and run again.",
+                f"option --out: {out.name} was changed before its debit was sealed; move it elsewhere and run again.",
                 option="--out",
             )
         plan = self.known_plan

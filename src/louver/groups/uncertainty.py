@@ -33,7 +33,7 @@ LEAST_RUNS, MOST_RUNS = 4, 32
 """A release is simulated until this many cells have been simulated, within these limits on the number of runs."""
 
 UNBIASING, UNBIASING_RUNS = 2, 4
-"""Times the stand-in for the truth is corrected by the error at the root, and simulations used for this; at most half as many as
+"""How often the stand-in for the truth is corrected by the error at the root, and simulations used for this; at most half as many as
 are run afterwards."""
 
 UNBIASING_STEP = 1.5
@@ -46,8 +46,8 @@ MOST_PAIRS = 1 << 18
 """Maximum number of pairs used per level; larger levels are thinned to every n-th pair."""
 
 CLASS_EDGES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Numbers are compared with those of their class, in standard deviations. Above the last edge nothing but the number matters; below,
-the result depends as much on the surrounding numbers."""
+"""Numbers are compared with those of their class, in standard deviations. Above the last edge only the number matters;
+below it, the surrounding numbers matter as much."""
 
 MOST_BINS = 64
 """Maximum number of distinct intervals in one class."""
@@ -59,7 +59,7 @@ TAILS = (0.05, 0.95)
 """Quantiles that bound a 90 % interval."""
 
 LEAST_SCALE = 0.5
-"""Smaller standard deviations are raised to this: numbers are whole."""
+"""Smaller standard deviations are raised to this, because numbers are whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

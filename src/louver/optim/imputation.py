@@ -316,6 +316,6 @@ def _indicators(labels: Floats | Ints, common: Ints) -> Floats:
 
 def _pick(chances: Floats, uniforms: Floats) -> Ints:
     """One position for each row, with the row's probabilities."""
-    reached = np.cumsum(chances, axis=1)
-    picked: Ints = (reached < uniforms[:, None] * reached[:, -1:]).sum(axis=1).astype(np.int64)
+    cumulative = np.cumsum(chances, axis=1)
+    picked: Ints = (cumulative < uniforms[:, None] * cumulative[:, -1:]).sum(axis=1).astype(np.int64)
     return picked

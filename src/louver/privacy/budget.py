@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 LARGEST_AMOUNT = 10**9
-"""Largest epsilon or rho accepted; far beyond any that protects."""
+"""Largest epsilon or rho accepted; far beyond any value that protects."""
 
 LONGEST_AMOUNT, LONGEST_EXPONENT = 4_000, 3
 """Characters of an amount, and digits of its exponent, that are accepted: 1e99999999 would exhaust memory."""
@@ -121,7 +121,7 @@ def split(loss: Loss, shares: Sequence[Fraction]) -> tuple[Loss, ...]:
     ['1/3', '2/3']
     """
     if not shares or min(shares) <= 0:
-        raise BudgetError("a budget share is not positive; leave out what is not to be measured.")
+        raise BudgetError("a budget share is not positive; leave out what should not be measured.")
     total = sum(shares, Fraction(0))
     if total != 1:
         raise BudgetError(
@@ -163,7 +163,7 @@ def convert(loss: Loss, measure: Measure, neighbours: Relation, *, largest_unit:
     k = steps(loss.neighbours, neighbours, largest_unit=largest_unit)
     if k is None:
         raise BudgetError(
-            f"a loss for {loss.neighbours} implies none for {neighbours}, which the ledger is for; ask for {neighbours} "
+            f"a loss for {loss.neighbours} implies none for {neighbours}, the relation of the ledger; use {neighbours} "
             f"(--neighbours, or neighbours in the spec), or pay from a ledger for {loss.neighbours}."
         )
     if loss.measure is Measure.RHO and measure is Measure.EPSILON:

@@ -30,14 +30,14 @@ DEVIATIONS = 40.0
 """Standard deviations of the total loss that `GRID_POINTS` are spread over."""
 
 TAIL_SHARE = 2.0**-45
-"""Share of delta that all truncated tails together may take."""
+"""Share of delta that all truncated tails together may use."""
 
 UNIT_ROUNDOFF = 2.0**-53
 FFT_CONSTANT = 64.0
 """Error of a transform in units of log2(size) x unit roundoff: eight times Higham's Theorem 24.2 with twiddles rounded once."""
 
 LEAST_EXPONENT = -500.0
-"""Exponents below this are not used, so that no factor becomes zero; a delta that small is of no use."""
+"""Exponents below this are not used, so that no factor becomes zero; such a small delta is useless."""
 
 POSITION_ERROR = 2.0**-28
 """Added to fractional positions on the grid: more than their rounding error, so that losses are never rounded down."""
@@ -50,13 +50,13 @@ VALUE_ERROR = 2.0**-50
 
 LARGEST_TRANSFORM = 1 << 23
 
-TOO_LARGE = "so many counts or so much noise cannot be composed; give the budget as rho."
+TOO_LARGE = "this many counts or this much noise cannot be composed; give the budget as rho."
 
 LONGEST_SUM = 1 << 13
 """Sums of counts with more values than this are not convolved one by one but put on the grid count by count."""
 
 RHO_DIGITS = 5
-"""Significant digits of a rho that is searched for: few, so that the same is found on every machine."""
+"""Significant digits of a rho found by search: few, so that every machine finds the same."""
 
 LEAST_EPSILON, LEAST_DELTA = Fraction(1, 10**6), Fraction(1, 10**100)
 MOST_EPSILON = 10**4
@@ -93,7 +93,7 @@ class ChangedCounts:
 
 
 Changes = tuple[tuple[int, int], ...]
-"""How a step may change one query: (by how much, how many counts), each amount once."""
+"""How one step may change a query: (by how much, how many counts), each amount once."""
 
 
 def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
@@ -113,7 +113,7 @@ def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
     (0.9, True)
     """
     if epsilon < 0 or not measured:
-        raise InputError("give an epsilon that is not negative, and what is measured.", option="epsilon")
+        raise InputError("give a nonnegative epsilon, and the queries that are measured.", option="epsilon")
     target = float(epsilon)
     rho = float(sum(part.rho for part in measured))
     merged = _merged(measured)
@@ -178,7 +178,7 @@ def check_promise(epsilon: Fraction, delta: Fraction) -> None:
     if epsilon <= 0 or not 0 < delta < 1:
         raise InputError("epsilon is not positive or delta not between 0 and 1; give both.", option="delta")
     if not (LEAST_EPSILON <= epsilon <= MOST_EPSILON and delta >= LEAST_DELTA):
-        message = "epsilon beside delta must be from 1e-6 to 10^4 and delta at least 1e-100; or give the budget as rho."
+        message = "epsilon with a delta must be from 1e-6 to 10^4 and delta at least 1e-100; or give the budget as rho."
         raise InputError(message, option="delta")
 
 

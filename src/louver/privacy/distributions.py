@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 LARGEST_TABLE = 1 << 15
-"""Most thresholds in a table: 256 KiB for the kernel. Beyond it noise is drawn by a slower exact method."""
+"""Maximum number of thresholds in a table: 256 KiB for the kernel. Beyond it, noise is drawn by a slower exact method."""
 
 
 class Distribution(Enclosed, Hashable, Protocol):
@@ -44,7 +44,7 @@ class Distribution(Enclosed, Hashable, Protocol):
     name: ClassVar[str]
     """Its name in options and estimators."""
     measure: ClassVar[Measure]
-    """The measure in which it is paid for."""
+    """The measure of its privacy loss."""
 
     @property
     def variance(self) -> float:
@@ -111,7 +111,7 @@ def noise_for(loss: Loss, *, l1: int, l2_squared: int, name: str | None = None) 
     kind = next(iter(paid.values())) if name is None else paid.get(name)
     if kind is None:
         raise InputError(
-            f"a budget in {loss.measure} pays for noise called {' or '.join(paid)}.", option="noise"
+            f"a budget in {loss.measure} requires noise called {' or '.join(paid)}.", option="noise"
         )
     return kind.paying(loss.amount, l1, l2_squared)
 

@@ -49,7 +49,7 @@ WORK_BITS = 64
 """Extra bits while thresholds are computed; they narrow the enclosures but are not needed for correctness."""
 
 LARGEST_SCALE = 1 << 40
-"""Largest scale (and standard deviation) accepted; noise above it drowns any count."""
+"""Largest scale (and standard deviation) accepted; larger noise swamps any count."""
 
 TAIL_BITS = 16
 """A geometric table ends where less than 2^-TAIL_BITS of the probability remains; memorylessness restarts it there."""

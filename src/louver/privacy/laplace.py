@@ -32,7 +32,7 @@ SMALL_SCALE = 1024
 """Scale of the geometric variable that the slower method draws from a table."""
 
 OPENDP_MARGIN = 1 + Fraction(1, 1 << 48)
-"""By how much a scale is raised for OpenDP, whose privacy map rounds up."""
+"""Factor by which a scale is raised for OpenDP, whose privacy map rounds up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,11 +68,11 @@ __all__ = [
     "People",
     "Publication",
     "check_second",
-    "ledger_beside",
+    "ledger_next_to",
     "ledgers_admitting",
     "ledgers_in",
     "request_digest",
-    "source_beside",
+    "source_next_to",
 ]
 
 KeyedHash = Callable[[bytes], bytes]
@@ -82,7 +82,7 @@ Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 """Given the invariants published earlier, refuses new ones that must not be published alongside them."""
 
 PEOPLE_FORMAT = 1
-"""Of an entry that says who is in a source."""
+"""Kind of an entry that records who is in a source."""
 
 LARGEST_DENOMINATOR = 10**3000
 """Amounts add up to a fraction that can still be written as text."""
@@ -126,17 +126,17 @@ class Debit:
         """Refuse to draw the noise of an interrupted debit again where it would be other noise."""
         if self.is_resumed and not self.is_replayable:
             raise BudgetError(
-                f"entry {self.entry} was interrupted and its noise cannot be drawn again; give it up with "
-                f"`louver ledger abandon --entry {self.entry}` and pay anew."
+                f"entry {self.entry} was interrupted and its noise cannot be drawn again; abandon it with "
+                f"`louver ledger abandon --entry {self.entry}` and pay again."
             )
 
 
-def ledger_beside(source: Path) -> Path:
+def ledger_next_to(source: Path) -> Path:
     """Return where the ledger of a source file is kept by default."""
     return source.with_name(source.name + SUFFIX)
 
 
-def source_beside(ledger: Path) -> Path | None:
+def source_next_to(ledger: Path) -> Path | None:
     """Return the source file that a ledger lies beside by its name; None where there is none."""
     source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
     return source if source != ledger and source.is_file() else None
@@ -336,9 +336,9 @@ class Ledger(LedgerFile):
         sketches = [read_sketch(self.path.resolve(), digest) for digest in state.people.values()]
         known = [sketch for sketch in sketches if sketch is not None]
         n_unknown = len(sketches) - len(known) + len(set(state.sources) - set(state.people))
-        beside = source_beside(self.path)
-        if beside is not None and (n_unknown or not state.sources):
-            sketch = People(beside).sketch(key)
+        records_file = source_next_to(self.path)
+        if records_file is not None and (n_unknown or not state.sources):
+            sketch = People(records_file).sketch(key)
             n_unknown = 1 if sketch is None else n_unknown
             known += [] if sketch is None else [sketch]
         return nearest([*people.compare(key, known), *[UNKNOWN] * min(1, n_unknown)])
@@ -515,7 +515,7 @@ class Ledger(LedgerFile):
         state = replay(self._entries(db) if entries is None else entries)
         if state.successor is not None:
             raise BudgetError(
-                f"the ledger {self.name} was succeeded by {state.successor} and takes no more entries; use that."
+                f"the ledger {self.name} was succeeded by {state.successor} and is closed; use that one."
             )
         return state
 
@@ -677,7 +677,7 @@ class Ledger(LedgerFile):
         if debited.amount > state.remaining:
             raise BudgetError(
                 f"the ledger {self.name} has {state.measure} {state.remaining} left and "
-                f"{debited.amount} is asked for; grant more or ask for less.",
+                f"{debited.amount} is asked for; grant more or request less.",
                 requested=debited.amount,
                 remaining=state.remaining,
             )
@@ -722,7 +722,7 @@ class Ledger(LedgerFile):
     def _pin(self, entry: int, answers: str) -> None:
         """Remember the keyed hash of a debit's true answers, or refuse one that differs from the hash remembered.
 
-        The same noise on other answers would give away their difference.
+        The same noise on other answers would disclose their difference.
         """
         with self._writing() as db:
             row = db.execute("SELECT answers FROM keys WHERE entry = ?", (entry,)).fetchone()

@@ -33,7 +33,7 @@ REGISTERED = re.compile("[0-9a-f]{64}")
 """What releases record of a register rather than a ledger: the hash of an entry, without its number."""
 
 
-ANOTHER = "another ledger paid for it, which does not lie beside this one"
+ANOTHER = "it was paid by another ledger, which is not in the same folder"
 SAMPLE_LEDGERS = "sample-ledgers"
 """Folder among the releases with a folder for every ledger that paid for a sample of the explorer."""
 
@@ -101,7 +101,7 @@ def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:
     problems = _own_problems(state, keyed)
     if not ledger._empty_log():
         problems.append(
-            "the write-ahead log may still hold erased keys while another program has the ledger open"
+            "the write-ahead log may still contain erased keys while another program has the ledger open"
         )
     past = _Past.of(entries, state)
     problems += _joined_problems(ledger, entries, past)
@@ -116,7 +116,7 @@ def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:
 def _own_problems(state: LedgerState, keyed: list[int]) -> list[str]:
     problems = []
     if state.spent > state.granted:
-        problems.append("more is spent than was granted")
+        problems.append("more was spent than was granted")
     problems += [f"entry {n} has a key but is not pending" for n in keyed if n not in state.pending]
     problems += [f"entry {n} is pending but has no key" for n in state.pending if n not in keyed]
     return problems
@@ -251,10 +251,10 @@ def _manifest_record(path: Path) -> _Record | None:
     name = f"release {path.parent.name}"
     try:
         with _open_plain(path) as file:
-            told = json.loads(file.read(LARGEST_MANIFEST))
-        if told["ledger_head"] is None or REGISTERED.fullmatch(told["ledger_head"]):
+            content = json.loads(file.read(LARGEST_MANIFEST))
+        if content["ledger_head"] is None or REGISTERED.fullmatch(content["ledger_head"]):
             return None
-        return _Record(name=name, head=Head.parse(told["ledger_head"]))
+        return _Record(name=name, head=Head.parse(content["ledger_head"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _Record(name=name, head=None)
 
@@ -262,10 +262,10 @@ def _manifest_record(path: Path) -> _Record | None:
 def _measured_record(path: Path) -> _Record | None:
     try:
         with _open_plain(path) as file:
-            told = json.loads((pq.read_schema(file).metadata or {}).get(b"louver", b"{}"))
-            if told.get("entry") is None:
+            content = json.loads((pq.read_schema(file).metadata or {}).get(b"louver", b"{}"))
+            if content.get("entry") is None:
                 return None
-            head = Head(int(told["entry"]), str(told["entry_hash"]))
+            head = Head(int(content["entry"]), str(content["entry_hash"]))
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException):
@@ -277,15 +277,17 @@ def _record_problem(record: _Record, past: _Past) -> str | None:
     """Say how a recorded head disagrees with the ledger; a disclosure is an entry that needs no seal."""
     head = record.head
     if head is None:
-        return "records no ledger head"
+        return "does not record a ledger head"
     if head.entry not in past.hashes:
-        return f"records entry {head.entry}, which the ledger lacks: it was rolled back, or {ANOTHER}"
+        return (
+            f"records entry {head.entry}, which is missing from the ledger: it was rolled back, or {ANOTHER}"
+        )
     if head.hash not in past.hashes[head.entry]:
         return f"records another entry {head.entry}: this ledger's past was edited, or {ANOTHER}"
     if head.hash in past.disclosed:
         return None
     if head.hash not in past.files:
-        return f"records entry {head.entry}, which is not sealed: its run was not finished, or given up"
+        return f"records entry {head.entry}, which is not sealed: its run was abandoned or never finished"
     if record.sha256 is not None and record.sha256 not in past.files[head.hash].values():
         return f"is not the file that entry {head.entry} sealed"
     return None

@@ -106,7 +106,7 @@ class LedgerFile:
         self.name = path.name
         if not path.is_file():
             raise InputError(
-                f"there is no ledger {path.name}; make one with "
+                f"there is no ledger {path.name}; create one with "
                 f"`louver ledger init {path.name} --epsilon E --neighbours RELATION` (or --rho R).",
                 file=path.name,
                 option="ledger",
@@ -168,7 +168,7 @@ class LedgerFile:
                 mode = db.execute("PRAGMA journal_mode = WAL").fetchone()
                 if mode != ("wal",):
                     raise InputError(
-                        f"{self.name} lies where SQLite cannot keep a write-ahead log; move it to a local disk.",
+                        f"{self.name} is on a file system where SQLite cannot keep a write-ahead log; move it to a local disk.",
                         file=self.name,
                     )
                 db.execute("PRAGMA synchronous = FULL")
@@ -221,8 +221,8 @@ class LedgerFile:
         """All entries, the chain recomputed from the first."""
         previous, entries = "", []
         rows = db.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
-        for number, (stored, text, row_hash) in enumerate(rows):
-            if stored != number or not isinstance(text, str) or row_hash != chained(previous, text):
+        for number, (numbered, text, row_hash) in enumerate(rows):
+            if numbered != number or not isinstance(text, str) or row_hash != chained(previous, text):
                 raise BudgetError(
                     f"entry {number} of the ledger {self.name} was edited or removed; "
                     "restore the file from a copy that verifies."
@@ -240,8 +240,7 @@ class LedgerFile:
             body = None
         if not isinstance(body, dict):
             raise BudgetError(
-                f"entry {number} of the ledger {self.name} is one that no version of louver writes; "
-                "restore a copy."
+                f"entry {number} of the ledger {self.name} was not written by any version of louver; restore a copy."
             )
         return body
 

@@ -12,10 +12,10 @@ from louver.privacy.ledger import (
     LedgerState,
     People,
     check_second,
-    ledger_beside,
+    ledger_next_to,
     ledgers_admitting,
     ledgers_in,
-    source_beside,
+    source_next_to,
 )
 from louver.privacy.ledger_people import in_words
 from louver.run import Run
@@ -23,8 +23,8 @@ from louver.run import Run
 __all__ = [
     "admit_source",
     "bind_apart",
-    "check_beside",
     "check_known_elsewhere",
+    "check_next_to",
     "check_no_second",
     "check_not_elsewhere",
     "find_ledger",
@@ -50,8 +50,8 @@ def ledger_of(
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return None
     source = Path(data)
-    if ledger_beside(source).is_file():
-        return ledger_beside(source)
+    if ledger_next_to(source).is_file():
+        return ledger_next_to(source)
     dataset = fingerprint(source, table=table, query=query, run=run)
     knowing = [ledger.path for ledger in ledgers_admitting(dataset, ledgers_in(source.parent))]
     if len(knowing) > 1:
@@ -79,7 +79,7 @@ def find_ledger(
 
 def check_no_second(path: Path, run: Run | None = None) -> None:
     """Refuse to create a ledger next to a file whose people another ledger in the folder pays for, or may pay for."""
-    source = source_beside(path)
+    source = source_next_to(path)
     if source is None or path.exists():
         return
     for other in ledgers_admitting(fingerprint(source, run=run), ledgers_in(path.parent)):
@@ -91,14 +91,14 @@ def check_no_second(path: Path, run: Run | None = None) -> None:
 
 def bind_apart(ledger: Ledger, run: Run | None = None) -> None:
     """Bind a new ledger to the file next to it, whose people differ from those of all other ledgers there."""
-    source = source_beside(ledger.path)
+    source = source_next_to(ledger.path)
     if source is not None:
         admit_source(ledger, str(source), is_new_population=True, run=run)
 
 
-def check_beside(path: Path) -> None:
+def check_next_to(path: Path) -> None:
     """Refuse to state whose ledger it is if there is no data file next to it."""
-    if source_beside(path) is None:
+    if source_next_to(path) is None:
         raise InputError(
             f"option --new-population needs data beside {path.name}; give it to `louver ledger admit` instead.",
             option="--new-population",
@@ -156,7 +156,7 @@ def admit_source(
     """Let a ledger pay for another file, or table or query of a database; `name` is what it is called there."""
     is_address = "://" in data
     if not is_address and not Path(data).is_file():
-        raise InputError(f"{Path(data).name} does not exist; name the data to be admitted.", option="DATA")
+        raise InputError(f"{Path(data).name} does not exist; name the data to admit.", option="DATA")
     if name is None:
         name = f"database {urlsplit(data).path.strip('/')}" if is_address else Path(data).name
     dataset = fingerprint(data, table=table, query=query, run=run)

@@ -138,7 +138,7 @@ def in_words(common: Common, name: str, others: str) -> str:
     if common.share is None:
         return f"it is not known whether people of {name} are among {others}"
     if not common.share:
-        return f"nobody of {name} was found among {others} by the values of shared columns, which may have changed"
+        return f"nobody in {name} was found among {others} by the values of shared columns, which may have changed"
     return (
         f"people of {name} are among {others} ({in_percent(common.of_these)} of its people, and {in_percent(common.of_earlier)} "
         "of those)"
@@ -152,7 +152,7 @@ def keep_sketch(ledger: Path, sketch: Sketch) -> str:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         raise InputError(
-            f"the folder {FOLDER} beside {ledger.name} cannot be made; check permissions and disk space.",
+            f"the folder {FOLDER} beside {ledger.name} cannot be created; check permissions and disk space.",
             file=FOLDER,
         ) from None
     with replacing(folder / f"{digest}.json", 0o600) as sink:

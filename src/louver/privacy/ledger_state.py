@@ -80,9 +80,9 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """The line for programs."""
         amount = None if self.amount is None else str(self.amount)
-        told = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
+        fields = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
         return {
-            **told,
+            **fields,
             "amount": amount,
             "state": self.state,
             "verb": self.verb,
@@ -201,7 +201,7 @@ def replay(entries: Sequence[Entry]) -> LedgerState:
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
         last = entries[-1].head.entry
         raise BudgetError(
-            f"the ledger has an entry up to number {last} that no version of louver writes; restore a copy."
+            f"the ledger has an entry up to number {last} that was not written by any version of louver; restore a copy."
         ) from None
 
 

@@ -30,7 +30,9 @@ def hand_over(old: LedgerFile, path: Path) -> None:
         elif state.successor == path.name:
             first = _noted(entries)
         else:
-            raise BudgetError(f"the ledger {old.name} was succeeded by {state.successor} already; use that.")
+            raise BudgetError(
+                f"the ledger {old.name} was already succeeded by {state.successor}; use that one."
+            )
     _make(old, path, secret, first, state.is_handed_over)
     if not state.is_handed_over:
         with old._writing() as db:
@@ -43,7 +45,7 @@ def _closed(old: LedgerFile, db: sqlite3.Connection, state: LedgerState, secret:
     if state.pending:
         entry = min(state.pending)
         raise BudgetError(
-            f"entry {entry} of the ledger {old.name} is pending; finish its run, or give it up with "
+            f"entry {entry} of the ledger {old.name} is pending; finish its run, or abandon it with "
             f"`louver ledger abandon {old.name} --entry {entry}`."
         )
     if os.path.lexists(path):

@@ -126,25 +126,25 @@ class Measurements:
 
     def __post_init__(self) -> None:
         if self.description().get("format") != FORMAT:
-            raise InputError(f"{self.path.name} is not a measurements file; give one.", file=self.path.name)
+            raise InputError(f"{self.path.name} is not a measurements file.", file=self.path.name)
 
     @classmethod
     def of_design(cls, path: Path, design: str) -> Measurements:
         """The measurements in a folder, which must be those that a design asks for."""
         if not path.is_file():
             folder = path.parents[1].name
-            raise InputError(f"{folder} holds no measurements; measure first.", option="--measurements")
+            raise InputError(f"{folder} has no measurements; measure first.", option="--measurements")
         found = cls(path)
         if found.description().get("design") != design:
-            message = f"{path.name} was not measured by this spec or with these options; give the measurements that belong to them."
+            message = f"{path.name} was not measured by this spec or with these options; use the measurements that belong to it."
             raise InputError(message, file=path.name, option="--measurements")
         return found
 
     @property
     def head(self) -> Head | None:
         """The ledger entry that paid; None for seeded noise."""
-        told = self.description()
-        return None if told["entry"] is None else Head(told["entry"], told["entry_hash"])
+        description = self.description()
+        return None if description["entry"] is None else Head(description["entry"], description["entry_hash"])
 
     @property
     def debited(self) -> str | None:
@@ -161,10 +161,10 @@ class Measurements:
         """Return what the file says about its noise, its debit and whether it is private."""
         try:
             metadata = pq.read_schema(self.path).metadata or {}
-            told = json.loads(metadata.get(b"louver", b"{}"))
+            description = json.loads(metadata.get(b"louver", b"{}"))
         except (OSError, pa.ArrowException, ValueError, RecursionError):
-            told = {}
-        return told if isinstance(told, dict) else {}
+            description = {}
+        return description if isinstance(description, dict) else {}
 
     def batches(self) -> Iterator[NoisyBatch]:
         """Yield the batches in the order they were measured, one row group at a time.
@@ -180,7 +180,9 @@ class Measurements:
                     yield _read_batch(file.read_row_group(group).cast(SCHEMA))
             return
         except (OSError, pa.ArrowException, ValueError):
-            message = f"{self.path.name} is damaged; take it from where it was measured, or measure again."
+            message = (
+                f"{self.path.name} is damaged; copy it again from where it was measured, or measure again."
+            )
         raise InputError(message, file=self.path.name)
 
 

@@ -66,7 +66,7 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
     20
     """
     if largest_unit is not None and largest_unit < 1:
-        raise BudgetError("the largest unit has at least one record.")
+        raise BudgetError("the largest unit must have at least one record.")
     if source is target:
         return 1
     if source is Relation.CHANGE_RECORD:

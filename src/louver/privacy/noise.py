@@ -28,7 +28,7 @@ __all__ = ["KeyedNoise", "Noise", "Nonce", "OpenDPNoise", "perturb", "settle"]
 KEY_BYTES = 32
 
 MAX_DRAWS = 1 << 31
-"""Most draws under one nonce: a sixteenth of the words a nonce has, so settling ties cannot run out."""
+"""Maximum number of draws under one nonce: a sixteenth of the words a nonce has, so settling ties cannot run out."""
 
 MAX_GROUPS = (1 << 32) // LANES
 """Groups under one nonce: the block counter of RFC 8439 has 32 bits."""
@@ -72,7 +72,7 @@ def perturb(true_counts: Ints, distribution: Distribution, noise: Noise, nonce: 
     **Privacy**: `docs/proofs/noise.md`, sections 3 and 4.
     """
     if true_counts.size and max(int(true_counts.max()), -int(true_counts.min())) > MAX_COUNT:
-        raise InputError("a count to be measured lies beyond 2^53; measure smaller units.")
+        raise InputError("a count to be measured is larger than 2^53; measure smaller units.")
     draws = noise.draw(distribution, true_counts.size, nonce).reshape(true_counts.shape)
     noisy: Ints = np.clip(true_counts + draws, -NOISY_LIMIT, NOISY_LIMIT)
     return noisy
@@ -149,7 +149,7 @@ class KeyedNoise:
         if os.getpid() != self._process:
             raise BudgetError("a source of noise was used in another process; open the debit there.")
         if nonce in self._served:
-            raise BudgetError("noise was asked for twice under one nonce; give every batch its own.")
+            raise BudgetError("noise was requested twice under one nonce; give every batch its own.")
         if not all(0 <= part < 1 << 32 for part in nonce):
             raise InputError("a nonce has a part outside 0 .. 2^32 - 1; number levels, queries and batches.")
         self._served.add(nonce)

@@ -32,7 +32,7 @@ from louver.privacy.ledger import (
     Ledger,
     People,
     Publication,
-    ledger_beside,
+    ledger_next_to,
     request_digest,
 )
 from louver.privacy.ledger_finding import check_known_elsewhere, check_not_elsewhere, ledger_of
@@ -71,7 +71,7 @@ def open_ledger(
     """The ledger that pays `loss`; if there is none, the error says how to make it."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
-        path = ledger_beside(Path(data))
+        path = ledger_next_to(Path(data))
     if path is None:
         raise InputError(
             "option --ledger is missing; only a file has a ledger next to it.", option="--ledger"
@@ -79,8 +79,8 @@ def open_ledger(
     if not path.is_file():
         check_known_elsewhere(data, table=table, query=query, run=run)
         message = (
-            f"there is no ledger {path.name}; make one with `louver ledger init {path.name} "
-            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the one of these people with --ledger."
+            f"there is no ledger {path.name}; create one with `louver ledger init {path.name} "
+            f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the ledger of these people with --ledger."
         )
         raise InputError(message, file=path.name, option="--ledger")
     named = Ledger(path)
@@ -242,7 +242,7 @@ class Account:
         digest = self._dataset(secret)
         if self._before.setdefault(secret, digest) != digest:
             raise InputError(
-                "the data changed while they were read; try again when nobody writes to them.", option="FILE"
+                "the data changed while being read; try again when nothing is writing to them.", option="FILE"
             )
         return digest
 
@@ -261,7 +261,7 @@ class Account:
     @contextmanager
     def touching(self, verb: str) -> Iterator[None]:
         """Log every refusal of a block that sees the data: the refusal itself reveals something about them."""
-        with self.ledger.logging_refusals(f"{verb}: refused for what the data hold"):
+        with self.ledger.logging_refusals(f"{verb}: refused because of the data"):
             yield
 
     def has_sealed(self, paths: Sequence[Path]) -> bool:
@@ -464,6 +464,8 @@ def _noted_request(path: Path) -> str | None:
     except ValueError:
         request = None
     if not isinstance(request, str):
-        message = f"{path.name} in {path.parent.name} cannot be read; move the folder away to measure anew."
+        message = (
+            f"{path.name} in {path.parent.name} cannot be read; move the folder elsewhere to measure again."
+        )
         raise InputError(message, file=path.name, option="--out")
     return request

@@ -23,11 +23,11 @@ class ProfileOptions(VerbOptions):
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
 
     columns: Names = option(
-        (), "Columns to look at, separated by commas (default: all).", metavar="A,B", group="columns"
+        (), "Columns to examine, separated by commas (default: all).", metavar="A,B", group="columns"
     )
     largest: int = option(
         3,
-        "Most columns in a set that singles people out.",
+        "Maximum number of columns in a set that singles people out.",
         metavar="N",
         group="search",
         ge=1,
@@ -35,7 +35,7 @@ class ProfileOptions(VerbOptions):
     )
     alone: FiniteFloat = option(
         0.05,
-        "A set of columns singles people out if at least this share of the records is alone with its values.",
+        "A set of columns singles people out if at least this share of the records is unique in it.",
         metavar="SHARE",
         group="search",
         gt=0,
@@ -43,20 +43,20 @@ class ProfileOptions(VerbOptions):
     )
     scenario: Orders = option(
         {},
-        "Columns that somebody might know of a person, with a name for it: the risk of the file against this person. May be repeated.",
+        "Columns that somebody might know about a person, under a name: measures the risk from somebody with this knowledge. May be repeated.",
         metavar="NAME=A,B,C",
         group="risk of a sample",
         repeated=True,
     )
     sampling_weight: str | None = option(
         None,
-        "People of the population that a record stands for; the file is a sample.",
+        "People in the population that a record stands for; the file is a sample.",
         metavar="COLUMN",
         group="risk of a sample",
     )
     population_size: int | None = option(
         None,
-        "People of the population, where the file is a sample without weights (default: the file is the whole population).",
+        "Number of people in the population, if the file is a sample without weights (default: the file is the whole population).",
         metavar="N",
         group="risk of a sample",
         ge=1,
@@ -67,7 +67,7 @@ class ProfileOptions(VerbOptions):
         for name, columns in self.scenario.items():
             if not columns or len(set(columns)) < len(columns):
                 raise InputError(
-                    f'option --scenario "{name}" must list at least one column, each once.',
+                    f'option --scenario "{name}" must list at least one column, and none twice.',
                     option="--scenario",
                 )
             if self.sampling_weight in columns:

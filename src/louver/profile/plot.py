@@ -30,7 +30,7 @@ def plot_profile(profile: Profile) -> Figure:
     names = [" ".join(column.name.split())[:LABEL_WIDTH] for column in columns]
     axes.set_yticks(places, names)
     axes.set_xlim(0, 100)
-    axes.set_xlabel("records whose value nobody else has, %")
+    axes.set_xlabel("records with a unique value, %")
     axes.tick_params(colors=INK, labelsize=8.5)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", alpha=0.25)

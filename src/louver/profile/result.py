@@ -33,9 +33,9 @@ __all__ = ["ColumnProfile", "DistributionOfValues", "Profile", "dependency_lines
 
 MAX_SHOWN = 12
 GENERALISE = (
-    "Before records are published, generalise the columns called quasi, and decide about every other one."
+    "Before you publish records, generalise the columns marked quasi, and decide about every other column."
 )
-INSIDE = "For the data steward only; nothing here is for release."
+INSIDE = "For the data steward only; do not release any of this."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +142,9 @@ class Profile:
         if self.sets:
             first = next((one for one in self.sets if len(one.columns) > 1), self.sets[0])
             alone = [column.name for column in self.columns if column.share_alone >= self.share]
-            reasons += [f"Many values of {listed(alone)} occur once."] if alone else []
+            reasons += [f"Many values of {listed(alone)} occur only once."] if alone else []
             reasons.append(
-                f"Whoever knows {listed(first.columns)} can single out {percent(first.share)} of the records."
+                f"Anyone who knows {listed(first.columns)} can single out {percent(first.share)} of the records."
             )
         reasons += [scenario.sentence for scenario in self.scenarios if scenario.expected_matches >= 1]
         level = Level.STOP if reasons else Level.CARE
@@ -197,8 +197,8 @@ class Profile:
         what = f"{percent(self.share)} of the records or more"
         if not self.sets:
             return [f"No set of up to {self.largest} columns singles out {what}."]
-        some = "" if self.is_complete else " (the likeliest sets were tried, not all)"
-        by = "" if self.unit is None else f', the records of a household by "{self.unit}" counting as one'
+        some = "" if self.is_complete else " (only the most promising sets were tried)"
+        by = "" if self.unit is None else f', counting the records of a household ("{self.unit}") as one'
         lines = [f"Smallest sets of columns that single out {what}{some}{by}:"]
         lines += [f"  {percent(one.share):>7}  {', '.join(one.columns)}" for one in self.sets[:MAX_SHOWN]]
         return lines + _more(self.n_sets)

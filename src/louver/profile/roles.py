@@ -118,11 +118,13 @@ def _by_itself(column: CodedColumn, kind: ColumnKind, is_telling: bool) -> RoleS
                 role=Role.IDENTIFYING, reason="named like a sampling weight, but below 1; drop it"
             )
         return RoleSuggestion(
-            role=Role.WEIGHT, reason="named like a sampling weight, which may tell the stratum"
+            role=Role.WEIGHT, reason="named like a sampling weight, which may reveal the stratum"
         )
     is_named = is_named_like_unit(column.name) and not is_named_like_money(column.name)
     if (is_named and is_unit(column, kind)) or (is_telling and may_be_unit(column, kind)):
-        return RoleSuggestion(role=Role.UNIT, reason="groups a few records each, like a household number")
+        return RoleSuggestion(
+            role=Role.UNIT, reason="each value groups a few records, like a household number"
+        )
     if is_named and why_telling(column, kind) is not None:
         return RoleSuggestion(
             role=Role.IDENTIFYING, reason="named like the number of a unit, and many values occur once"
@@ -130,21 +132,21 @@ def _by_itself(column: CodedColumn, kind: ColumnKind, is_telling: bool) -> RoleS
     if kind is ColumnKind.ID or (kind is ColumnKind.TEXT and is_alone):
         return RoleSuggestion(role=Role.IDENTIFYING, reason="nearly every value occurs once")
     if words & WORDS["direct"] and kind in (ColumnKind.TEXT, ColumnKind.CATEGORY):
-        return RoleSuggestion(role=Role.IDENTIFYING, reason="named like something that names a person")
+        return RoleSuggestion(role=Role.IDENTIFYING, reason="its name suggests that it identifies a person")
     if words & WORDS["sensitive"] or is_named_like_money(column.name):
         also = "; most values occur once, so round it or publish classes" if is_alone else ""
-        return RoleSuggestion(role=Role.SENSITIVE, reason=f"named like something private{also}")
+        return RoleSuggestion(role=Role.SENSITIVE, reason=f"its name suggests something private{also}")
     if words & WORDS["quasi"] or kind is ColumnKind.DATE:
         return RoleSuggestion(
-            role=Role.QUASI, reason="known to neighbours or registers, going by its name or kind"
+            role=Role.QUASI, reason="known to neighbours or in registers, judging by its name or kind"
         )
     if kind is ColumnKind.INTEGER and _is_number_of_a_person(column):
-        return RoleSuggestion(role=Role.IDENTIFYING, reason="whole numbers, nearly all different; drop it")
+        return RoleSuggestion(role=Role.IDENTIFYING, reason="whole numbers, nearly all distinct; drop it")
     telling = why_telling(column, kind)
     if telling is not None:
         return RoleSuggestion(role=Role.QUASI, reason=f"{telling}; round it, publish classes or drop it")
     return RoleSuggestion(
-        role=Role.KEEP, reason="common values, and not known to many, going by its name; check that"
+        role=Role.KEEP, reason="common values, and known to few, judging by its name; check that"
     )
 
 

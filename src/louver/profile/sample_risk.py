@@ -108,7 +108,7 @@ class ScenarioRisk:
     @property
     def sentence(self) -> str:
         """The expected matches, worded for a verdict."""
-        return f"Whoever knows {listed(self.columns)} ({self.name}) finds about {_rounded(self.expected_matches)} of the people in the file."
+        return f"Anyone who knows {listed(self.columns)} ({self.name}) finds about {_rounded(self.expected_matches)} of the people in the file."
 
     def lines(self) -> list[str]:
         """What a steward reads: probabilities, and the columns they come from."""
@@ -119,17 +119,17 @@ class ScenarioRisk:
             f"{_rounded(people)} ({model})" for model, people in self.unique_people if people is not None
         )
         lines = [
-            f"Risk against somebody who knows {listed(self.columns)} ({self.name}); the file is taken as {whole}:",
-            f"  expected right matches {_rounded(self.expected_matches)}; highest risk {_chance(self.journalist_highest)}, "
+            f"Risk from somebody who knows {listed(self.columns)} ({self.name}); the file is taken as {whole}:",
+            f"  expected correct matches {_rounded(self.expected_matches)}; highest risk {_chance(self.journalist_highest)}, "
             f"average {_chance(self.marketer)}; {_chance(self.prosecutor_highest)} for somebody who knows that the person is in the file",
             f"  records alone in the file {self.unique_records:,}; people alone in the population: {by_model or 'not known'}",
         ]
         if self.expected_households is not None and self.household_highest is not None:
             lines.append(
-                f"  households with a right match: {_rounded(self.expected_households)} expected, highest risk {_chance(self.household_highest)}"
+                f"  households with a correct match: {_rounded(self.expected_households)} expected, highest risk {_chance(self.household_highest)}"
             )
         if self.match_is_right is not None and self.fraction < 1:
-            lines.append(f"  chance that a unique match is right: {_chance(self.match_is_right)}")
+            lines.append(f"  chance that a unique match is correct: {_chance(self.match_is_right)}")
         if any(self.minimal_uniques):
             sizes = ", ".join(
                 f"{n:,} by {size} column{'s' if size > 1 else ''}"
@@ -185,7 +185,7 @@ def _weights(problem: ProfileProblem, options: ProfileOptions) -> Floats:
     people = options.population_size or problem.n_rows
     if people < problem.n_rows:
         raise InputError(
-            "option --population-size is smaller than the number of records; give the people that the sample was drawn from.",
+            "option --population-size is smaller than the number of records; give the size of the population that the sample was drawn from.",
             option="--population-size",
         )
     return np.full(problem.n_rows, people / max(problem.n_rows, 1))

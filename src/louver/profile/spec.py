@@ -24,9 +24,9 @@ __all__ = ["spec_text", "write_spec"]
 KINDS = {ColumnKind.INTEGER: "integer", ColumnKind.NUMBER: "number", ColumnKind.DATE: "date"}
 
 HEAD = """\
-# A spec for louver, written by `louver profile`: names of columns, and guesses of their kinds and roles.
+# A spec for louver, written by `louver profile`: names of columns, with guesses at their kinds and roles.
 # It holds no label, count or domain from the data. Check every line, and fill in what is marked
-# "{placeholder}" from public knowledge: verbs that spend privacy budget refuse it as it stands.
+# "{placeholder}" from public knowledge: verbs that spend privacy budget refuse the spec until then.
 """
 
 
@@ -83,9 +83,7 @@ def _attribute_section(column: ColumnProfile) -> str:
     lines = [f"[attributes.{toml_text(column.name)}]  # role: {column.role}"]
     lines.append(f"kind = {toml_text(KINDS.get(column.kind, 'category'))}  # guessed: {column.kind}")
     if column.kind is ColumnKind.ORDERED_CODE:
-        lines.append(
-            '# if the order means something: kind = "ordered", and labels = ["lowest", ..., "highest"]'
-        )
+        lines.append('# if their order matters: kind = "ordered", and labels = ["lowest", ..., "highest"]')
     return "\n".join(lines) + "\n"
 
 
@@ -115,10 +113,12 @@ def _groups_section(by_role: dict[Role, list[str]]) -> str:
     lines = ["[groups]", f"unit = {toml_text(units[0] if units else PLACEHOLDER)}"]
     lines.append(f"regions = [{toml_text(PLACEHOLDER)}]  # columns of the region levels, coarsest first")
     lines.append(
-        f"domain = {toml_text(PLACEHOLDER)}  # public list of the leaf regions, never the data themselves"
+        f"domain = {toml_text(PLACEHOLDER)}  # public list of the leaf regions, never taken from the data"
     )
     lines.append(f"epsilon = {toml_text(PLACEHOLDER)}")
-    lines.append("# max_size = ...  # largest size told apart; a policy, not the largest that occurs")
+    lines.append(
+        "# max_size = ...  # largest size reported separately; a policy, not the largest that occurs"
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """protect: hide cells of linked tables so that no reader learns too much about a contributor, with a proof and a bound.
 
 `louver.protect(...)` finds the cells that tell too much by themselves (primary cells), hides further cells so that they cannot be
-worked out from the others, proves it for every attacker, and says how far from the best the pattern is.
+derived from the others, proves it for every attacker, and says how far from the best the pattern is.
 
 Attackers
 ---------
@@ -50,11 +50,11 @@ from louver.protect.together import (
     check_same_noise,
     earlier_tables,
     mark_of,
-    memory_of,
+    match_register,
     shown_by_files,
 )
 from louver.protect.verdict import Question, question_of
-from louver.release import told
+from louver.release import disclosures
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.request import Request, SpecLike, door, requested
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from louver.data.read import ArrowStream
     from louver.protect.load import Loaded
     from louver.protect.solve import Solved
-    from louver.release.memory import Memory
+    from louver.release.matched_register import MatchedRegister
 
     Data = str | Path | ArrowStream
 
@@ -171,15 +171,15 @@ def protect(
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
     """Hide or round; what is written is written here, and not in a thread that is left to itself when the run is cancelled."""
     options, run = request.options, request.run
-    memory = None if options.registry is None else memory_of(request, is_publishing=out is not None)
-    loaded, solved, found = run.attend(_searched, request, memory)
+    register = None if options.registry is None else match_register(request, is_publishing=out is not None)
+    loaded, solved, found = run.attend(_searched, request, register)
     log = None
-    if memory is not None and found.is_protected:
-        refusal, content = audit_together(request, loaded, solved, memory)
+    if register is not None and found.is_protected:
+        refusal, content = audit_together(request, loaded, solved, register)
         found = replace(found, refusal=refusal)
 
-        def log(tables: Sequence[told.Plain]) -> str:
-            return memory.append({**content, "protected": list(tables)})
+        def log(tables: Sequence[disclosures.Plain]) -> str:
+            return register.append({**content, "protected": list(tables)})
 
     if out is None or not found.is_publishable:
         return found
@@ -188,13 +188,13 @@ def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedT
 
 
 def _searched(
-    request: Request[ProtectOptions], memory: Memory | None
+    request: Request[ProtectOptions], register: MatchedRegister | None
 ) -> tuple[Loaded, Solved, ProtectedTables]:
     """The tables, a pattern or rounded numbers, and what they amount to."""
     started = time.perf_counter()
     options, run = request.options, request.run
     folder = Path() if request.spec is None else request.spec.parent
-    before = () if memory is None else earlier_tables(memory)
+    before = () if register is None else earlier_tables(register)
     loaded = load(options, request.data, request.source.opening(), folder, run, before)
     solved = solve(options, loaded, run)
     question = question_of(
@@ -204,11 +204,11 @@ def _searched(
         known_percent=options.known_percent,
         asks_contributors=options.attackers == "contributors",
         waived=len(solved.judged.waived),
-        earlier=None if memory is None else len(memory.entries),
-        apart=None if memory is None else memory.remark,
-        is_apart_by_word=memory is not None and memory.is_apart_by_word,
+        earlier=None if register is None else len(register.entries),
+        apart=None if register is None else register.remark,
+        is_apart_by_word=register is not None and register.is_apart_by_word,
         n_counts=sum(loaded.cells[number].is_count for number in solved.judged.primary),
-        shown_before=() if memory is None else shown_by_files(memory, options),
+        shown_before=() if register is None else shown_by_files(register, options),
     )
     return loaded, solved, result_of(options, loaded, solved, question, time.perf_counter() - started)
 
@@ -218,14 +218,14 @@ def _with_noise(request: Request[ProtectOptions], out: Path | None) -> Protected
     started, options = time.perf_counter(), request.options
     folder = Path() if request.spec is None else request.spec.parent
     noise, limit = noise_table_of(options, folder), smallest_safe(options)
-    memory = memory_of(request, is_publishing=out is not None)
-    check_same_noise(memory, noise)
-    again = [one for one in earlier_tables(memory) if one.table["method"] == options.method]
-    tables, before = count_with_keys(request, folder, memory.register.key, noise, again)
-    mark = mark_of(memory, tables)
-    check_same_keys(memory, mark)
+    register = match_register(request, is_publishing=out is not None)
+    check_same_noise(register, noise)
+    again = [one for one in earlier_tables(register) if one.table["method"] == options.method]
+    tables, before = count_with_keys(request, folder, register.key, noise, again)
+    mark = mark_of(register, tables)
+    check_same_keys(register, mark)
     averaging = request.run.attend(average, [*tables, *before], noise)
-    told = bounds_of([*tables, *before], noise, request.run).told(limit)
+    determined = bounds_of([*tables, *before], noise, request.run).determined(limit)
     question = Question(
         primary=int((averaging.counts < limit).sum()),
         attackers=0,
@@ -235,16 +235,16 @@ def _with_noise(request: Request[ProtectOptions], out: Path | None) -> Protected
         dependent=(),
         is_circle=False,
         waived=0,
-        earlier=len(memory.entries),
-        apart=memory.remark,
+        earlier=len(register.entries),
+        apart=register.remark,
         is_noisy=True,
     )
     found = noisy_result(
-        tables, before, averaging, told, noise, limit, question, time.perf_counter() - started
+        tables, before, averaging, determined, noise, limit, question, time.perf_counter() - started
     )
     if not found.is_protected:
         return found
-    refusal, content = audit_noisy(request, tables, noise.most, memory, small=limit)
+    refusal, content = audit_noisy(request, tables, noise.most, register, small=limit)
     found = replace(found, refusal=refusal)
     if out is None or refusal is not None:
         return found
@@ -255,7 +255,7 @@ def _with_noise(request: Request[ProtectOptions], out: Path | None) -> Protected
         noise,
         mark,
         request.run,
-        lambda kept: memory.append({**content, "protected": list(kept)}),
+        lambda kept: register.append({**content, "protected": list(kept)}),
     )
     return replace(found, published=str(out))
 

@@ -115,7 +115,7 @@ def read_argus(path: Path) -> tuple[dict[str, Any], pa.Table | None]:
     }
     for command in ("OPENMICRODATA", "OPENTABLEDATA", "OPENMETADATA"):
         if len(named.get(command, ())) > 1:
-            raise named[command][1].error(f"has {command} again; louver reads one of each from a batch file")
+            raise named[command][1].error(f"repeats {command}; louver reads one of each from a batch file")
     micro, table, meta_line = (
         next(iter(named.get(command, ())), None)
         for command in ("OPENMICRODATA", "OPENTABLEDATA", "OPENMETADATA")
@@ -140,7 +140,7 @@ def _lines(path: Path) -> Iterator[_Line]:
         found = re.fullmatch(r"<\s*([A-Za-z]+)\s*>\s*(.*)", text)
         if found is None:
             raise InputError(
-                f"{path.name}: line {number} does not begin with a command in <...>.",
+                f"{path.name}: line {number} does not start with a command in <...>.",
                 file=path.name,
                 row=number,
             )
@@ -175,7 +175,7 @@ def _meta(path: Path) -> _Meta:
         elif line.command == "SEPARATOR":
             separator = _plain(line)
             if len(separator) != 1:
-                raise line.error("needs a separator of one sign")
+                raise line.error("needs a separator of one character")
         elif line.command in codes and not columns:
             codes[line.command] = _plain(line)
         elif not columns:
@@ -187,7 +187,7 @@ def _meta(path: Path) -> _Meta:
         elif line.command not in IGNORED:
             raise line.error(f"has {line.command}, which louver does not read")
     if not columns:
-        raise InputError(f"{path.name} describes no column.", file=path.name)
+        raise InputError(f"{path.name} describes no columns.", file=path.name)
     return _Meta(file=path.name, folder=path.parent, columns=columns, separator=separator, codes=codes)
 
 
@@ -231,7 +231,7 @@ def _rows(path: Path, separator: str | None, columns: Sequence[_Column]) -> list
             parts = [raw[first:last].strip() for first, last in ends]
         if len(parts) != len(columns):
             raise InputError(
-                f"{path.name}: row {number} has {len(parts)} fields, and the metadata describe {len(columns)}.",
+                f"{path.name}: row {number} has {len(parts)} fields, but the metadata describe {len(columns)}.",
                 file=path.name,
                 row=number,
             )
@@ -275,11 +275,11 @@ class _Batch:
             raise InputError(f"{name} specifies no table.", file=name)
         if len(self.methods) > 1:
             raise InputError(
-                f"{name} protects its tables in different ways; make a batch file for each.", file=name
+                f"{name} protects its tables in different ways; write a batch file for each.", file=name
             )
         if len(self.costs) > 1:
             raise InputError(
-                f"{name} has tables with different costs; make a batch file for each.", file=name
+                f"{name} has tables with different costs; write a batch file for each.", file=name
             )
         for one in self.status:
             if one["set"] == "hide" and self.manual:
@@ -327,7 +327,7 @@ class _Batch:
         names = re.findall(r'"([^"]+)"', parts[0])
         response = re.sub(r'["\s]', "", parts[1]) if len(parts) > 1 else ""
         if not names or not response or len(parts) > 4:
-            raise line.error('needs attributes and what is added up, as in "A""B"|"value"||')
+            raise line.error('needs attributes and a response variable, as in "A""B"|"value"||')
         shadow, cost = ((re.sub(r'["\s]', "", part).split(",")[0]) for part in (*parts[2:], "", "")[:2])
         columns = [self.meta.named(name, line) for name in names]
         is_count = response.lower() == "<freq>"
@@ -338,7 +338,7 @@ class _Batch:
             if "DECIMALS" in value.values:
                 table["decimals"] = _number(line, value.values["DECIMALS"], whole=True)
         if shadow and shadow.lower() != response.lower():
-            raise line.error("has a shadow variable; louver applies its rules to what is added up")
+            raise line.error("has a shadow variable; louver applies its rules to the response variable")
         if not self.is_micro:
             self._of_file(table, is_count)
         self.costs.add(self._cost(line, cost, response, table))
@@ -368,9 +368,7 @@ class _Batch:
         if not cost or cost.lower() == response.lower():
             return "value"
         if cost.startswith("-") or self.is_micro:
-            raise line.error(
-                "has a cost that louver does not know; leave it out, or give -1 for the number of cells"
-            )
+            raise line.error("has an unknown cost; leave it out, or give -1 for the number of cells")
         table["cost"] = self.meta.named(cost, line).name
         return "cost"
 
@@ -382,14 +380,14 @@ class _Batch:
         for text in filter(None, (part.strip() for part in line.rest.split("|"))):
             found = re.fullmatch(r"([A-Za-z]+)\s*\(([^()]*)\)", text)
             if found is None:
-                raise line.error("has a rule that is not of the form NAME(numbers)")
+                raise line.error("has a rule not of the form NAME(numbers)")
             name = found[1].upper()
             numbers = [_number(line, part) for part in found[2].split(",") if part.strip()]
             seen[name] = seen.get(name, 0) + 1
             rule = self._rule(line, name, numbers)
             if rule is not None and seen[name] > 2:
                 raise line.error(
-                    f"has a third {name}, a rule about holdings; louver applies its rules to holdings where there is a column of them"
+                    f"has a third {name}, a rule about holdings; louver applies its rules to holdings if there is a column of them"
                 )
             if rule is not None:
                 self.rules.append({**rule, "tables": [self.tables[-1]["name"]]})
@@ -408,7 +406,7 @@ class _Batch:
         if name in ("P", "PQ") and len(numbers) in ((1, 2) if name == "P" else (2, 3)):
             if len(numbers) == (2 if name == "P" else 3) and numbers[-1] > 1:
                 raise line.error(
-                    f"has {name} against several contributors who tell each other their numbers; louver asks about one"
+                    f"has {name} against several contributors who share their numbers; louver considers only one"
                 )
             if name == "P":
                 return {"rule": "p-percent", "p": numbers[0]} if numbers[0] else None

@@ -26,7 +26,7 @@ def find_witnesses(problem: PatternProblem, run: Run) -> tuple[Witness | None, .
     waiting = [n for n, witness in enumerate(found) if witness is None]
     for place, n in enumerate(waiting):
         run.check()
-        run.report("asking what readers learn", place, len(waiting))
+        run.report("deriving what readers learn", place, len(waiting))
         found[n] = outsider.reach(problem.demands[n], every).witness
     return tuple(found)
 

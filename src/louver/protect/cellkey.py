@@ -51,7 +51,7 @@ SMALL = 5
 """Counts below this are small unless a rule says otherwise."""
 
 SURE = 0.95
-"""Share of right answers above which averaging is considered to reveal a count."""
+"""Share of correct answers above which averaging is considered to reveal a count."""
 
 RECORDS, CELLS = b"keys of records", b"keys of cells"
 """Purposes of the two secrets derived from the register's secret."""

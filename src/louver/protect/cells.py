@@ -95,7 +95,7 @@ def axis_of(attribute: ColumnCodes, depth: int | None) -> Axis:
                 meanings.append(meaning)
             elif meanings[places[code]] != meaning:
                 raise InputError(
-                    f'two hierarchies of "{attribute.name}" give one code different parts; rename it in one of them.',
+                    f'two hierarchies of "{attribute.name}" give the same code different parts; rename it in one of them.',
                     column=attribute.name,
                 )
         for code in kept:

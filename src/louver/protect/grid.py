@@ -12,7 +12,7 @@ from louver.protect.solve import Solved
 __all__ = ["STATES", "GridCell", "TableGrid", "grids_of"]
 
 STATES = ("zero", "shown", "secondary", "primary", "open")
-"""What becomes of a cell: `open` is a primary cell that is not shown to be protected."""
+"""What happens to a cell: `open` is a primary cell not proved protected."""
 
 
 @dataclass(frozen=True, slots=True)

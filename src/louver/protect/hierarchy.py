@@ -103,17 +103,17 @@ def read_tree(path: Path, total: str, mark: str = MARK) -> Tree:
         else _from_csv(text, total, name)
     )
     if not pairs:
-        raise InputError(f"{name} has no codes; give at least one.", file=name)
+        raise InputError(f"{name} has no codes; it needs at least one.", file=name)
     above: dict[str, str] = {}
     parts: dict[str, list[str]] = {total: []}
     for line, code, parent in pairs:
         if code == total:
             raise InputError(
-                f"{name}: line {line} has the code of the total; leave it out.", file=name, row=line
+                f"{name}: line {line} has the code of the total; remove it.", file=name, row=line
             )
         if above.setdefault(code, parent) != parent:
             raise InputError(
-                f"{name}: line {line} puts a code under another parent than before; a code has one parent.",
+                f"{name}: line {line} puts a code under a second parent; a code has one parent.",
                 file=name,
                 row=line,
             )
@@ -123,7 +123,7 @@ def read_tree(path: Path, total: str, mark: str = MARK) -> Tree:
     for line, code, parent in pairs:
         if parent != total and parent not in above:
             raise InputError(
-                f"{name}: line {line} names a parent that is no code of the file; add it, or leave the parent empty.",
+                f"{name}: line {line} names a parent that is not a code of the file; add it, or leave the parent empty.",
                 file=name,
                 row=line,
             )
@@ -131,7 +131,9 @@ def read_tree(path: Path, total: str, mark: str = MARK) -> Tree:
         while parent != total:
             if parent in seen:
                 raise InputError(
-                    f"{name}: line {line} has a code above itself; check its parents.", file=name, row=line
+                    f"{name}: line {line} makes a code its own ancestor; check its parents.",
+                    file=name,
+                    row=line,
                 )
             seen.add(parent)
             parent = above[parent]
@@ -152,7 +154,7 @@ def _from_marks(text: str, total: str, name: str, mark: str) -> Iterator[tuple[i
             raise InputError(f"{name}: line {line} has no code after its marks; add it.", file=name, row=line)
         if level >= len(above):
             raise InputError(
-                f"{name}: line {line} has more than one mark more than the line above; give every level its own line.",
+                f"{name}: line {line} has at least two more marks than the line above; give every level its own line.",
                 file=name,
                 row=line,
             )
@@ -179,7 +181,7 @@ def _from_csv(text: str, total: str, name: str) -> Iterator[tuple[int, str, str]
     for line, row in enumerate(lines, start=2):
         if len(row) != len(header):
             raise InputError(
-                f"{name}: line {line} has another number of fields than the header.", file=name, row=line
+                f"{name}: line {line} has a different number of fields from the header.", file=name, row=line
             )
         labels = [label.strip() for label in row]
         if set(header) == {"code", "parent"}:
@@ -189,7 +191,7 @@ def _from_csv(text: str, total: str, name: str) -> Iterator[tuple[int, str, str]
             yield line, code, parent or total
             continue
         if "" in labels:
-            raise InputError(f"{name}: line {line} leaves a level empty; fill it in.", file=name, row=line)
+            raise InputError(f"{name}: line {line} leaves a level empty; complete it.", file=name, row=line)
         chain = [total, *labels]
         for parent, code in pairwise(chain):
             if code != parent:

@@ -42,7 +42,7 @@ class Bounds:
     lower: Ints
     upper: Ints
 
-    def told(self, limit: int) -> NDArray[np.uint64]:
+    def determined(self, limit: int) -> NDArray[np.uint64]:
         """Keys of the counts below the limit of which one candidate is left."""
         found: NDArray[np.uint64] = self.keys[(self.counts < limit) & (self.lower == self.upper)]
         return found

@@ -6,16 +6,20 @@ shows no sums over them, but readers form them, so such sums become cells that n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from louver.data.dependencies import near_function
 from louver.protect.cells import Axis, ColumnCodes, axis_of, check_size
 from louver.protect.hierarchy import Tree
 
 __all__ = ["Links", "find_links"]
 
 OWN = "\0"
-"""Begins codes that no table shows."""
+"""Prefix of codes that no table shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +32,15 @@ class Links:
         Finer and coarser column that are linked.
     doubts : tuple of (str, str)
         The same, not linked: a table is by both, or another finer column is linked.
+    near : tuple of (str, str)
+        Columns of which the first determines the second in nearly all records, where a table is by only one of them.
     stands_for : mapping
         Linked coarser column -> its codes -> codes of the finer column.
     """
 
     pairs: tuple[tuple[str, str], ...]
     doubts: tuple[tuple[str, str], ...]
+    near: tuple[tuple[str, str], ...]
     stands_for: Mapping[str, Mapping[str, frozenset[str]]]
 
     def linked(self, attribute: ColumnCodes, attributes: Mapping[str, ColumnCodes]) -> ColumnCodes:
@@ -112,7 +119,7 @@ def find_links(
     n_codes = {name: len(set(labels[name])) for name in attributes}
     order = sorted(attributes, key=lambda name: -n_codes[name])
     base = {name: attribute.of for name, attribute in attributes.items()}
-    pairs, doubts = [], []
+    pairs, doubts, near = [], [], []
     stands_for: dict[str, dict[str, frozenset[str]]] = {}
     for place, coarser in enumerate(order):
         for finer in order[:place]:
@@ -122,6 +129,9 @@ def find_links(
                 continue
             both = set(zip(labels[finer], labels[coarser], strict=True))
             if len(both) > n_codes[finer]:
+                is_apart = any((finer in by) != (coarser in by) for by in tables)
+                if is_apart and _is_near(labels[finer], labels[coarser]):
+                    near.append((finer, coarser))
                 continue
             shares_table = any(
                 coarser in by and base[finer] in [base[other] for other in by if other != coarser]
@@ -140,5 +150,15 @@ def find_links(
     return Links(
         pairs=tuple(pairs),
         doubts=tuple(pair for pair in doubts if base[pair[0]] != base[pair[1]]),
+        near=tuple(near),
         stands_for=stands_for,
     )
+
+
+def _is_near(finer: Sequence[str], coarser: Sequence[str]) -> bool:
+    """Whether so few records contradict a rule that readers may take it for one."""
+    pairs = Counter(zip(finer, coarser, strict=True))
+    codes = [
+        np.unique(labels, return_inverse=True)[1].astype(np.int64) for labels in zip(*pairs, strict=True)
+    ]
+    return near_function(codes[0], codes[1], np.array(list(pairs.values()), dtype=np.int64)) is not None

@@ -41,7 +41,7 @@ NOISE = 1e-14
 """Relative error that the text of a decimal may have: programs that add floats print 0.30000000000000004."""
 
 TELLING = 100_000
-"""Number of units from which two crossing cells with one contributor each and the same number are taken to have the same contributor."""
+"""Number of units from which two crossing cells with one contributor each and equal numbers are assumed to have the same contributor."""
 
 LETTERS = {
     "": None,
@@ -146,6 +146,8 @@ class Loaded:
         Pairs of attributes of which the first determines the second in the records, so that their tables were linked.
     dependent : tuple of (str, str)
         The same, where they were not: a table is by both, or another finer column is linked.
+    near : tuple of (str, str)
+        Pairs of which the first determines the second in nearly all records.
     has_records : bool
     """
 
@@ -157,6 +159,7 @@ class Loaded:
     unknown_pairs: int
     linked: tuple[tuple[str, str], ...] = ()
     dependent: tuple[tuple[str, str], ...]
+    near: tuple[tuple[str, str], ...] = ()
     has_records: bool
     index: CellIndex = field(repr=False)
 
@@ -174,7 +177,7 @@ def load(
         return _from_files(options, opening, folder, run)
     if data is None:
         raise InputError(
-            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one of them.',
+            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one or the other.',
             option="tables",
         )
     return _from_records(options, data, opening, folder, run, earlier)
@@ -191,7 +194,7 @@ def attributes_of(
     for name, codes in options.codes.items():
         if name not in used and not any(other.of == name for other in options.codes.values()):
             raise InputError(
-                f'the codes of "{name}" are described, but no table is by it; check the name.', column=name
+                f'the codes of "{name}" are described, but no table uses it; check the name.', column=name
             )
         if codes.of is not None and (codes.of not in options.codes or options.codes[codes.of].of is not None):
             raise InputError(
@@ -237,9 +240,7 @@ def _attribute(name: str, options: ProtectOptions, trees: Mapping[str, tuple[Tre
     for leaf in sorted(own[0].leaves[total]):
         tree = next((tree for tree in trees[base] if leaf in tree.leaves), None)
         if tree is None:
-            raise InputError(
-                f'a code of "{name}" is no code of "{base}", which it is said to be.', column=name
-            )
+            raise InputError(f'a code of "{name}" is not a code of "{base}".', column=name)
         stands_for[leaf] = tree.leaves[leaf]
     return ColumnCodes(name=name, total=total, trees=own, of=base, stands_for=stands_for)
 
@@ -249,7 +250,7 @@ def axes_of(table: TableOptions, attributes: Mapping[str, ColumnCodes]) -> tuple
     for place, base in enumerate(bases):
         if base in bases[:place]:
             raise InputError(
-                f'table "{table.name}" is by two attributes of which one stands for codes of the other; keep the finer one.',
+                f'table "{table.name}" has two attributes, one of which stands for codes of the other; keep the finer one.',
                 option="tables",
             )
     axes = tuple(axis_of(attributes[name], table.depth.get(name)) for name in table.by)
@@ -344,7 +345,7 @@ def _without_names(table: TableOptions, path: Path, columns: tuple[str, ...]) ->
         parts = [part.strip().strip('"').strip() or None for part in line.split(table.separator)]
         if len(parts) != len(table.columns):
             raise InputError(
-                f'table "{table.name}": row {number} of {path.name} has {len(parts)} fields, and columns names {len(table.columns)}.',
+                f'table "{table.name}": row {number} of {path.name} has {len(parts)} fields, but columns lists {len(table.columns)}.',
                 file=path.name,
                 row=number,
             )
@@ -414,17 +415,17 @@ def _file_table(
         places = []
         for axis, known, label in zip(axes, place_of, labels, strict=True):
             if label not in known:
-                told = (
+                where_it_is = (
                     "below the depth of the table"
                     if table.depth.get(axis.attribute.name)
                     else "outside its hierarchy"
                 )
                 raise file.error(
-                    row, f'has a code of "{axis.attribute.name}" that is {told}', axis.attribute.name
+                    row, f'has a code of "{axis.attribute.name}" that is {where_it_is}', axis.attribute.name
                 )
             places.append(known[label])
         if grid[tuple(places)] >= 0:
-            raise file.error(row, "gives a cell again that an earlier row has; list every cell once")
+            raise file.error(row, "repeats the cell of an earlier row; list every cell once")
         number = index.number(
             table.quantity, [own[place] for own, place in zip(meanings, places, strict=True)]
         )
@@ -441,15 +442,15 @@ def _keep(cells: dict[int, Cell], number: int, cell: Cell) -> None:
         return
     if known.value != cell.value:
         raise InputError(
-            f"{cell.place} has another number than {known.place}, which means the same cell; correct one."
+            f"{cell.place} differs in its number from {known.place}, which is the same cell; correct one."
         )
     if known.is_negative != cell.is_negative:
         raise InputError(
-            f"{cell.place} may be negative, and {known.place} may not; set negative in both tables."
+            f"{cell.place} may be negative, but {known.place} may not; set negative in both tables."
         )
     if None not in (known.frequency, cell.frequency) and known.frequency != cell.frequency:
         raise InputError(
-            f"{cell.place} has another frequency than {known.place}, which means the same cell; correct one."
+            f"{cell.place} differs in its frequency from {known.place}, which is the same cell; correct one."
         )
     known.frequency = cell.frequency if known.frequency is None else known.frequency
     known.largest = max(known.largest, cell.largest, key=len)
@@ -478,11 +479,11 @@ def _listed_cell(file: _Read, row: int, decimals: int) -> Cell:
         if value < 0 and not table.negative:
             raise file.error(
                 row,
-                f'has a negative number in "{table.value}"; set negative = true where that may be',
+                f'has a negative number in "{table.value}"; set negative = true if that is allowed',
                 table.value,
             )
         if frequency == 0 and value:
-            raise file.error(row, "has a number although nobody contributes to it; check its frequency")
+            raise file.error(row, "has a number although it has no contributors; check its frequency")
     return Cell(
         value=value,
         decimals=decimals,
@@ -506,13 +507,13 @@ def _largest(
             break
         units = _units(at[name], decimals)
         if units is None or units < 0:
-            raise file.error(row, f'has no number of 0 or more in "{name}", the largest contributions', name)
+            raise file.error(row, f'needs a number of 0 or more in "{name}", the largest contributions', name)
         if found and units > found[-1]:
             raise file.error(row, f'has a larger contribution in "{name}" than in the column before', name)
         found.append(float(units))
     slack = len(found)
     if not file.options.negative and sum(found) > value + slack:
-        raise file.error(row, "has largest contributions that are more than its number")
+        raise file.error(row, "has largest contributions that exceed its number")
     if frequency is not None:
         found = found[:frequency]
     return tuple(found)
@@ -527,7 +528,7 @@ def _cost(file: _Read, row: int, at: Mapping[str, str | None]) -> float | None:
     except ValueError:
         cost = math.nan
     if not 0 <= cost < 1e15:
-        raise file.error(row, f'has no cost of 0 or more in "{name}"', name)
+        raise file.error(row, f'needs a cost of 0 or more in "{name}"', name)
     return cost
 
 
@@ -612,7 +613,7 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
     found: dict[tuple[int, frozenset[int]], Contributor] = {}
     for (_, part), own in parts.items():
         for number, is_alone in own.items():
-            nested = _reached(number, own, index)
+            nested = _nested_cells(number, own, index)
             crossing = {c for c in own if index.is_crossing(c, number)} | nested
             kind = "the only contributor" if is_alone else "one of two contributors"
             variants = [nested] if part == 0 else [crossing] if part >= TELLING else [nested, crossing]
@@ -624,7 +625,7 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
     return tuple(found.values()), unknown
 
 
-def _reached(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
+def _nested_cells(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
     """Cells of the same contributor: inside a cell or around it, and so on through cells with a single contributor."""
     found, waiting = {number}, [number]
     while waiting:
@@ -724,6 +725,7 @@ def _from_records(
         unknown_pairs=0,
         linked=links.pairs,
         dependent=links.doubts,
+        near=links.near,
         has_records=True,
         index=index,
     )
@@ -731,7 +733,7 @@ def _from_records(
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A protected table of an earlier release, as the register keeps it (`release.told.protected`), and where it was published."""
+    """A protected table of an earlier release, as the register keeps it (`release.disclosures.protected`), and where it was published."""
 
     table: Mapping[str, Any]
     name: str
@@ -808,7 +810,7 @@ def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], ow
     scale = 10 ** max(0, cells[table.lines[0].cell].decimals - one.table["decimals"])
     if wrong or any(cells[lines[labels]].value != number * scale for labels, number in shown.items()):
         raise InputError(
-            f"option --register: {one.name} has other numbers than these records; use the records, weights and codes of that publication.",
+            f"option --register: {one.name} has different numbers from these records; use the records, weights and codes of that publication.",
             option="--register",
         )
     for labels, number in lines.items():
@@ -845,7 +847,7 @@ def _weights(
         except ValueError:
             found[row] = math.nan
         if not 1 <= found[row] < 1e9:
-            raise _bad_row(source, name, row + 1, ": row {at} needs a sampling weight of 1 or more")
+            raise _bad_row(source, name, row + 1, ": the sampling weight on row {at} must be at least 1")
     return found
 
 
@@ -886,8 +888,8 @@ def _check_leaves(source: Source, attribute: ColumnCodes, labels: Sequence[str])
     for row, label in enumerate(labels, start=1):
         if label not in leaves:
             known = any(label in tree.leaves for tree in attribute.trees)
-            told = "is a total of its hierarchy" if known else "is outside its hierarchy"
-            problem = f": the code on row {{at}} {told}; records need codes of the last level"
+            where_it_is = "is a total of its hierarchy" if known else "is outside its hierarchy"
+            problem = f": the code on row {{at}} {where_it_is}; records need codes of the last level"
             raise _bad_row(source, attribute.name, row, problem)
 
 
@@ -901,9 +903,11 @@ def _numbers(
     """Weighted units of each record, its own contribution in units, and the decimals."""
     tables = [table for table in options.tables if table.value == name]
     is_negative = any(table.negative for table in tables)
-    told = [table.decimals for table in tables if table.decimals is not None]
+    where_it_is = [table.decimals for table in tables if table.decimals is not None]
     decimals = (
-        max(told) if told else max((_decimals_of(text) for text in column if text is not None), default=0)
+        max(where_it_is)
+        if where_it_is
+        else max((_decimals_of(text) for text in column if text is not None), default=0)
     )
     value, own = np.zeros(len(column), dtype=np.int64), np.zeros(len(column))
     for row, text in enumerate(column):
@@ -912,7 +916,7 @@ def _numbers(
         if units is None:
             problem = "has no number, or one that is too large"
         elif units < 0 and not is_negative:
-            problem = "is negative; set negative = true in its tables where that may be"
+            problem = "is negative; set negative = true in its tables if that is allowed"
         if problem is not None:
             raise _bad_row(source, name, row + 1, f": row {{at}} {problem}")
         assert units is not None

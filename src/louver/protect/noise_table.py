@@ -125,7 +125,7 @@ def build_noise_table(variance: float, most: int) -> NoiseTable:
                 "give a smaller variance or a larger --max-noise.",
                 option="--variance",
             )
-        rows.append(_whole(noises, _largest_entropy(noises, variance)))
+        rows.append(_integer_weights(noises, _largest_entropy(noises, variance)))
     return NoiseTable(tuple(rows))
 
 
@@ -162,7 +162,7 @@ def _dual(at: Floats, moments: Floats, aim: Floats) -> float:
     return largest + math.log(float(np.exp(exponents - largest).sum())) - float(at @ aim)
 
 
-def _whole(noises: Ints, probabilities: Floats) -> dict[int, int]:
+def _integer_weights(noises: Ints, probabilities: Floats) -> dict[int, int]:
     """Whole weights next to the probabilities, with exactly the sum `KEY_VALUES` and the mean 0.
 
     What rounding takes from the sum and the mean is given to two neighbouring noises, the likeliest pair.
@@ -203,14 +203,14 @@ def read_noise_table(path: Path) -> NoiseTable:
             )
         if shown - true in listed.setdefault(true, {}):
             raise InputError(
-                f"{name}: line {line} gives a probability again; list each once.", file=name, row=line
+                f"{name}: line {line} repeats a probability; list each once.", file=name, row=line
             )
         listed[true][shown - true] = p
     if listed.pop(0, {0: 1.0}).get(0) != 1:
         raise InputError(f"{name}: a count of 0 must stay 0.", file=name)
     if not listed or sorted(listed) != [*range(1, len(listed) + 1)]:
         raise InputError(
-            f"{name} must have the true counts 1, 2, ... without a gap; the last stands for all larger ones.",
+            f"{name} must have the true counts 1, 2, ... without gaps; the last stands for all larger ones.",
             file=name,
         )
     rows = []
@@ -221,11 +221,10 @@ def read_noise_table(path: Path) -> NoiseTable:
                 file=name,
             )
         noises = np.arange(min(row), max(row) + 1)
-        made = _whole(noises, np.array([row.get(int(d), 0.0) for d in noises]))
+        made = _integer_weights(noises, np.array([row.get(int(d), 0.0) for d in noises]))
         if min(made.values()) < 0 or made.keys() - {d for d, p in row.items() if p > 0}:
             raise InputError(
-                f"{name}: the probabilities of the true count {true} cannot be made multiples of 2^-{KEY_BITS} with a mean of 0; give "
-                "them with more digits.",
+                f"{name}: the probabilities of the true count {true} cannot be rounded to multiples of 2^-{KEY_BITS} with a mean of 0; write them with more digits.",
                 file=name,
             )
         rows.append(made)
@@ -248,7 +247,7 @@ def check_safe(table: NoiseTable, small: int, option: str) -> None:
     certain = next((n for n, row in enumerate(table.rows, start=1) if len(row) == 1), None)
     if certain is not None:
         raise InputError(
-            f"option {option}: a count of {certain} would be published as it is; give it noise.",
+            f"option {option}: a count of {certain} would be published unchanged; give it noise.",
             option=option,
         )
     counts = range(1, len(table.rows) + table.most + small + 1)
@@ -256,7 +255,6 @@ def check_safe(table: NoiseTable, small: int, option: str) -> None:
         possible = [n for n in counts if shown - n in table.row_of(n)]
         if possible and max(possible) < small:
             raise InputError(
-                f"option {option}: a published {shown} would tell that the true count is below {small}; give noise of at least {small}, and a variance with which "
-                "it occurs.",
+                f"option {option}: a published {shown} would reveal that the true count is below {small}; choose noise of at least {small}, and a variance large enough that it occurs.",
                 option=option,
             )

@@ -96,7 +96,7 @@ class TableOptions(Options):
             (len(set(self.by)) < len(self.by), "names an attribute twice; name each once"),
             (
                 not STATUS_COLUMNS.isdisjoint(self.by),
-                "has an attribute called obs_status or conf_status, as columns of the release are; rename the column",
+                "has an attribute called obs_status or conf_status, which are columns of the release; rename it",
             ),
             (
                 not set(self.depth) <= set(self.by),
@@ -104,20 +104,20 @@ class TableOptions(Options):
             ),
             (
                 self.is_counts and bool(self.largest),
-                "counts, so it has no largest contributions; leave out largest",
+                "is a count, which has no largest contributions; leave out largest",
             ),
-            (self.is_counts and self.negative, "counts, so nothing is negative; leave out negative"),
+            (self.is_counts and self.negative, "is a count, which cannot be negative; leave out negative"),
             (
                 self.is_counts and self.decimals is not None and self.decimals > 0,
-                "counts, so it has no decimals; leave out decimals",
+                "is a count, which has no decimals; leave out decimals",
             ),
             (
                 bool(self.columns) != (self.separator is not None),
-                "needs columns and separator together: of a file without a line of names",
+                "needs columns and separator together, for a file without a header",
             ),
             (
                 bool(self.status_codes) and self.status is None,
-                "has status_codes without status; name the column",
+                "has status_codes but no status; name the column",
             ),
             (
                 self.file is not None and self.is_counts and self.frequency is None,
@@ -128,12 +128,12 @@ class TableOptions(Options):
             faults.append(
                 (
                     self.file is None and bool(given),
-                    f"has {name} without file: records tell it; leave out {name}",
+                    f"has {name} without file: it comes from the records; leave out {name}",
                 )
             )
-        for is_wrong, told in faults:
+        for is_wrong, message in faults:
             if is_wrong:
-                raise PydanticCustomError(OWN, told)
+                raise PydanticCustomError(OWN, message)
         return self
 
 
@@ -170,7 +170,7 @@ class RuleOptions(Options):
                 )
         if self.rule == "p-q" and self.p is not None and self.q is not None and self.p >= self.q:
             raise PydanticCustomError(
-                OWN, "needs a p below q: what is known before is less than what is known after"
+                OWN, "needs p below q: readers must know less before publication than after"
             )
         return self
 
@@ -188,11 +188,9 @@ class StatusOptions(Options):
     @model_validator(mode="after")
     def _check(self) -> StatusOptions:
         if (self.set == "cost") != (self.cost is not None):
-            raise PydanticCustomError(OWN, 'needs cost where set is "cost", and only there')
+            raise PydanticCustomError(OWN, 'needs cost if set is "cost", and only then')
         if self.range is not None and self.set != "hide":
-            raise PydanticCustomError(
-                OWN, 'has range, which only a cell that is set to "hide" has; leave it out'
-            )
+            raise PydanticCustomError(OWN, 'has range, which only applies if set is "hide"; leave it out')
         return self
 
 
@@ -209,8 +207,7 @@ class ProtectOptions(VerbOptions):
     status: Annotated[tuple[StatusOptions, ...], BeforeValidator(_as_tuple)] = ()
     method: Literal["hide", "round", "cellkey"] = option(
         "hide",
-        "How the tables are protected: hide further cells, round all numbers to multiples of a base so that they add up, or add noise to "
-        "counts that is always the same for the same cell.",
+        "How the tables are protected: hide further cells, round all numbers to multiples of a base so that they add up, or add noise to counts, always the same for the same cell.",
         metavar="hide|round|cellkey",
         group="search",
     )
@@ -242,13 +239,13 @@ class ProtectOptions(VerbOptions):
     )
     minimise: Literal["number", "value", "cost"] = option(
         "number",
-        "What the hidden cells are to be few of: their number, their value, or the column named cost.",
+        "What to minimise over the hidden cells: their number, their value, or the column named by cost.",
         metavar="number|value|cost",
         group="search",
     )
     holding: str | None = option(
         None,
-        "Column of the records that says whom a contributor belongs to; all that one owns counts as one contributor.",
+        "Column with the owner of each contributor; all that have the same owner count as one contributor.",
         metavar="COLUMN",
         group="contributors",
     )
@@ -271,20 +268,20 @@ class ProtectOptions(VerbOptions):
     )
     known_percent: FiniteFloat | None = option(
         None,
-        "Readers know every number to within so many percent before (default: only that it is not negative).",
+        "Readers know every number to within this percentage beforehand (default: only that it is not negative).",
         metavar="Q",
         group="attackers",
         gt=0,
     )
     attackers: Literal["contributors", "outsider"] = option(
         "contributors",
-        "Who must not learn too much: contributors who know their own part, or only outsiders.",
+        "Against whom to protect: contributors who know their own part, or only outsiders.",
         metavar="contributors|outsider",
         group="attackers",
     )
     steps: int = option(
         200,
-        "Rounds of the search after the first pattern; 0 for that pattern alone.",
+        "Rounds of the search after the first pattern; 0 for only that pattern.",
         metavar="N",
         group="search",
         ge=0,
@@ -292,7 +289,7 @@ class ProtectOptions(VerbOptions):
     )
     seconds: FiniteFloat | None = option(
         None,
-        "End the search after about so long with the best pattern so far; then two runs may differ.",
+        "Stop the search after about this long with the best pattern so far; two runs may then differ.",
         metavar="S",
         group="search",
         gt=0,
@@ -305,7 +302,7 @@ class ProtectOptions(VerbOptions):
     )
     registry: str | None = option(
         None,
-        "Folder that keeps what was published about the same people; the tables are protected together with it, and entered with --out.",
+        "Folder of the register of publications about the same people; the tables are protected together with them, and entered with --out.",
         metavar="DIR",
         flag="--register",
         group="publication",
@@ -320,7 +317,9 @@ class ProtectOptions(VerbOptions):
         names = [table.name for table in self.tables]
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f'two tables have the name "{name}"; names must differ.', option="tables")
+                raise InputError(
+                    f'two tables have the name "{name}"; give them different names.', option="tables"
+                )
         named: dict[str | None, TableOptions] = {}
         for table in self.tables:
             first = named.setdefault(table.value, table)
@@ -349,17 +348,17 @@ class ProtectOptions(VerbOptions):
             for name in rule.tables:
                 if name not in names:
                     raise InputError(
-                        f'rule {number} names the table "{name}", which is not listed.', option="rules"
+                        f'rule {number} refers to table "{name}", which is not listed.', option="rules"
                     )
         for number, status in enumerate(self.status, start=1):
             if status.table not in names:
                 raise InputError(
-                    f'status {number} names the table "{status.table}", which is not listed.', option="status"
+                    f'status {number} refers to table "{status.table}", which is not listed.', option="status"
                 )
         from_files = [table.file is not None for table in self.tables]
         if any(from_files) and not all(from_files):
             raise InputError(
-                "some tables have a file and others are to come from the records; give all of them one source.",
+                "some tables have a file and others would come from the records; use one source for all.",
                 option="tables",
             )
         if (
@@ -378,10 +377,10 @@ class ProtectOptions(VerbOptions):
         for name in ("holding", "request", "sampling_weight"):
             if all(from_files) and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
-                raise InputError(f"option {flag} is about records, and every table has a file.", option=flag)
+                raise InputError(f"option {flag} is about records, but every table has a file.", option=flag)
         if all(from_files) and self.registry is not None:
             raise InputError(
-                "option --register needs the records, which tell who the people are; every table has a file.",
+                "option --register needs the records, which identify the people, but every table has a file.",
                 option="--register",
             )
         register.check_register(self.registry, self.person, self.new_population)
@@ -402,7 +401,7 @@ class ProtectOptions(VerbOptions):
                 "option --state is for a search for hidden cells; leave it out.", option="--state"
             )
         if self.method != "round" and self.base is not None:
-            raise InputError("option --base is for --method round; leave it out.", option="--base")
+            raise InputError("option --base needs --method round; leave it out.", option="--base")
         if self.method != "round" and any(table.base is not None for table in self.tables):
             raise InputError(
                 "a table has a base, which only --method round uses; leave it out.", option="tables"
@@ -412,7 +411,7 @@ class ProtectOptions(VerbOptions):
             return
         for flag, given in self._noise_options():
             if given is not None:
-                raise InputError(f"option {flag} is for --method cellkey; leave it out.", option=flag)
+                raise InputError(f"option {flag} needs --method cellkey; leave it out.", option=flag)
 
     def _noise_options(self) -> tuple[tuple[str, object], ...]:
         return (
@@ -427,12 +426,12 @@ class ProtectOptions(VerbOptions):
             if table.file is not None or not table.is_counts:
                 problem = "has a file" if table.file is not None else f'adds up "{table.value}"'
                 raise InputError(
-                    f'table "{table.name}" {problem}, and --method cellkey counts records; give the records and leave out file and value.',
+                    f'table "{table.name}" {problem}, but --method cellkey counts records; name the records and leave out file and value.',
                     option="tables",
                 )
         if self.registry is None or self.person is None:
             raise InputError(
-                "--method cellkey needs --register, which keeps the secret of the keys, and --person, a column that tells records apart.",
+                "--method cellkey needs --register, which keeps the secret of the keys, and --person, a column that identifies people.",
                 option="--register",
             )
         for flag, given in (
@@ -445,7 +444,7 @@ class ProtectOptions(VerbOptions):
         ):
             if given is not None:
                 raise InputError(
-                    f"option {flag} does not go with --method cellkey; leave it out.", option=flag
+                    f"option {flag} cannot be combined with --method cellkey; leave it out.", option=flag
                 )
         if any(rule.rule != "frequency" for rule in self.rules):
             raise InputError(
@@ -455,6 +454,6 @@ class ProtectOptions(VerbOptions):
         (_, variance), (_, most), (_, file) = self._noise_options()
         if file is not None and (variance is not None or most is not None):
             raise InputError(
-                "option --noise-table holds variance and largest noise; leave out --variance and --max-noise.",
+                "option --noise-table sets variance and largest noise; leave out --variance and --max-noise.",
                 option="--noise-table",
             )

@@ -21,7 +21,7 @@ from louver.protect.load import Loaded, LoadedTable
 from louver.protect.noise_table import NoiseTable
 from louver.protect.options import ProtectOptions, TableOptions
 from louver.protect.solve import Solved, bases_of
-from louver.release import told
+from louver.release import disclosures
 from louver.release.manifest import Manifest
 from louver.release.sentences import CELL_KEY_CELLS, HIDDEN_CELLS, ROUNDED_CELLS
 from louver.release.write import ReleaseWriter
@@ -37,13 +37,13 @@ SDMX has a code of its own for secondary confidentiality (D). It is not publishe
 """
 
 MOST_EXCEL_ROWS = 200_000
-"""Most lines of a table that is also written as a workbook."""
+"""Maximum number of lines of a table that is also written as a workbook."""
 
 DIGITS = 38
 
 
-Log = Callable[[Sequence[told.Plain]], str]
-"""Enters what the register keeps of each table, and returns the head of the register."""
+Log = Callable[[Sequence[disclosures.Plain]], str]
+"""Enters each table into the register and returns the register's head."""
 
 
 def publish(
@@ -63,7 +63,7 @@ def publish(
     if solved.rounding is not None:
         promise |= {"promise": "rounded-tables", "beyond": solved.rounding.beyond}
 
-    def kept() -> list[told.Plain]:
+    def kept() -> list[disclosures.Plain]:
         return [
             _kept(options, loaded, solved, table, one, codes)
             for table, one in zip(loaded.tables, described, strict=True)
@@ -101,9 +101,9 @@ def publish_noisy(
         "maximum": noise.most,
     }
 
-    def kept() -> list[told.Plain]:
+    def kept() -> list[disclosures.Plain]:
         return [
-            told.protected(
+            disclosures.protected(
                 one,
                 codes,
                 quantity=table.options.quantity,
@@ -144,7 +144,7 @@ def _written(
     tables: Iterable[pa.Table],
     promise: dict[str, Any],
     disclosed: str,
-    kept: Callable[[], list[told.Plain]],
+    kept: Callable[[], list[disclosures.Plain]],
     log: Log | None,
     run: Run,
 ) -> Manifest:
@@ -172,12 +172,12 @@ def _kept(
     table: LoadedTable,
     described: dict[str, Any],
     codes: dict[str, Any],
-) -> told.Plain:
+) -> disclosures.Plain:
     """What the register keeps about a table."""
     hidden = solved.hiding.hidden
     is_hidden = [solved.rounding is None and bool(hidden[line.cell]) for line in table.lines]
     numbers = [cell.value for cell in loaded.cells] if solved.rounding is None else solved.rounding.numbers
-    return told.protected(
+    return disclosures.protected(
         {**described, "decimals": loaded.cells[table.lines[0].cell].decimals},
         codes,
         quantity=table.options.quantity,

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 SHOWN_TABLES = 8
-AVERAGED, TOLD = "the average of all its estimates tells it", "it follows from bounds and sums"
+AVERAGED, TOLD = "it follows from the average of all its estimates", "it follows from bounds and sums"
 NOUNS = {
     "number": "number of hidden cells",
     "value": "hidden value",
@@ -114,7 +114,7 @@ class RoundingFigures:
     beyond : int
         Multiples beyond the two next to its value that the furthest number went; 0 where all are next multiples.
     far : int
-        Numbers that are not a next multiple.
+        Numbers not rounded to an adjacent multiple.
     mean_change : dict
         What is measured -> mean distance from the true numbers.
     """
@@ -170,7 +170,7 @@ class CellKeyFigures:
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
-    `cost` is of the secondary cells, and no pattern that protects costs less than `bound`. Of rounded tables it is the sum of all
+    `cost` is of the secondary cells, and lower bound on the cost of a protecting pattern `bound`. Of rounded tables it is the sum of all
     distances, each in multiples of its base, since numbers of different variables cannot be added.
     """
 
@@ -213,7 +213,7 @@ class ProtectedTables(Shown):
     published : str or None
         Folder that the tables were written to.
     refusal : str or None
-        What the tables give away together with what was published before, if anything.
+        What the tables disclose together with what was published before, if anything.
     grids : tuple of TableGrid
         Every cell of every table, hidden or not; none with cell keys, whose counts stay in the database.
     """
@@ -313,7 +313,7 @@ class ProtectedTables(Shown):
         return [
             f"ProtectedTables: {counted(len(self.tables), 'table')}, {counted(own.cells, 'cell')}, {own.small:,} below {own.limit:,}",
             f"  noise of variance {own.variance:.4g}, at most {own.maximum:,}: {own.changed:,} counts changed, by {own.mean_change:.3g} on average",
-            f"  averaging hits {own.measured:.1%} of the counts below {own.limit:,} (forecast {own.forecast:.1%}); {own.certain:,} for sure",
+            f"  averaging recovers {own.measured:.1%} of the counts below {own.limit:,} (forecast {own.forecast:.1%}); {own.certain:,} for certain",
         ]
 
     def __repr__(self) -> str:
@@ -418,7 +418,7 @@ def result_of(
 
 
 def _open_earlier(loaded: Loaded, solved: Solved) -> Iterator[HiddenCell]:
-    """Hidden cells of earlier releases that the new tables give away."""
+    """Hidden cells of earlier releases that the new tables disclose."""
     own = {line.cell for table in loaded.tables for line in table.lines}
     still_open = solved.open_cells.keys() - own
     for table in loaded.earlier:

@@ -130,10 +130,10 @@ def round_cells(
             break
     else:
         raise InfeasibleError(
-            f"no table was found that adds up with every number at most {WIDER[-1] + 1} multiples from its value; choose another base."
+            f"no consistent table was found with every number at most {WIDER[-1] + 1} multiples from its value; choose another base."
         )
     if annealed is None:
-        raise SolverError("no table that adds up was found in the time that --seconds allows; allow more.")
+        raise SolverError("no consistent table was found within --seconds; allow more time.")
     return model.with_bound(annealed)
 
 

@@ -123,7 +123,7 @@ def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: R
         return
     if len(options.largest) < needed:
         raise InputError(
-            f'rule {number} needs the {needed} largest contributions of table "{options.name}"; name their columns in largest.',
+            f'rule {number} needs the {needed} largest contributions of table "{options.name}"; list their columns in largest.',
             option="rules",
         )
 
@@ -175,7 +175,9 @@ def _reason(rule: RuleOptions) -> str:
     if rule.rule == "request":
         return f"a contributor who asked to be protected has more than {rule.k:g} %"
     if rule.rule == "p-q":
-        return f"a contributor can be estimated to within {rule.p:g} % by whoever knew {rule.q:g} %"
+        return (
+            f"a contributor can be estimated to within {rule.p:g} % by somebody who knew it to {rule.q:g} %"
+        )
     return f"a contributor can be estimated to within {rule.p:g} %"
 
 
@@ -214,11 +216,13 @@ def _named(table: LoadedTable, status: StatusOptions, number: int) -> Line:
     by = table.options.by
     totals = {axis.attribute.name: axis.attribute.total for axis in table.grid.axes}
     if not set(status.cell) <= set(by):
-        raise InputError(f"status {number} names an attribute that its table does not have.", option="status")
+        raise InputError(
+            f"status {number} refers to an attribute that its table does not have.", option="status"
+        )
     labels = tuple(status.cell.get(name, totals[name]) for name in by)
     for line in table.lines:
         if line.labels == labels:
             return line
     raise InputError(
-        f"status {number} names a cell that its table does not have; check its codes.", option="status"
+        f"status {number} refers to a cell that its table does not have; check its codes.", option="status"
     )

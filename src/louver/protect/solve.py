@@ -119,7 +119,7 @@ def bases_of(options: ProtectOptions, loaded: Loaded) -> dict[str, int]:
         base = table.options.base or options.base or DEFAULT_BASE
         if found.setdefault(table.options.quantity, base) != base:
             raise InputError(
-                f'table "{table.options.name}" has another base than an earlier table of the same variable; give both the same.',
+                f'table "{table.options.name}" has a different base from an earlier table of the same variable; use the same.',
                 option="tables",
             )
     return found

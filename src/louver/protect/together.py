@@ -24,7 +24,7 @@ from louver.protect.load import Earlier, Loaded
 from louver.protect.noise_table import NoiseTable
 from louver.protect.options import ProtectOptions
 from louver.protect.solve import Solved, bases_of
-from louver.release.memory import Memory
+from louver.release.matched_register import MatchedRegister
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.schema.request import Request
@@ -37,21 +37,21 @@ __all__ = [
     "check_same_noise",
     "earlier_tables",
     "mark_of",
-    "memory_of",
+    "match_register",
     "shown_by_files",
 ]
 
 
-def memory_of(request: Request[ProtectOptions], *, is_publishing: bool) -> Memory:
+def match_register(request: Request[ProtectOptions], *, is_publishing: bool) -> MatchedRegister:
     """What the register knows about the people of the records."""
     options = request.options
     assert options.registry is not None
     if request.source.where is not None:
         raise InputError(
-            "option --where: with --register the records are read whole; make a file of the records that the tables are about.",
+            "option --where: with --register all records are read; write the records that the tables are about to a separate file.",
             option="--where",
         )
-    return Memory.of(
+    return MatchedRegister.of(
         options.registry,
         request.data,
         request.source,
@@ -62,25 +62,25 @@ def memory_of(request: Request[ProtectOptions], *, is_publishing: bool) -> Memor
     )
 
 
-def earlier_tables(memory: Memory) -> list[Earlier]:
+def earlier_tables(register: MatchedRegister) -> list[Earlier]:
     """Protected tables of earlier releases."""
     return [
         Earlier(table, f"{table['name']} (published {entry.created[:10]})")
-        for entry in memory.entries
+        for entry in register.entries
         for table in entry.content.get("protected", ())
     ]
 
 
-def shown_by_files(memory: Memory, options: ProtectOptions) -> tuple[str, ...]:
+def shown_by_files(register: MatchedRegister, options: ProtectOptions) -> tuple[str, ...]:
     """Columns that these tables add up and that earlier files of records publish."""
-    files = [file for entry in memory.entries for file in entry.content.get("files", ())]
+    files = [file for entry in register.entries for file in entry.content.get("files", ())]
     shown = {name for file in files for name in (*file["quasi"], *file["columns"], *file["too_large"])}
     summed = dict.fromkeys(table.value for table in options.tables if table.value is not None)
     return tuple(name for name in summed if name in shown)
 
 
 def audit_together(
-    request: Request[ProtectOptions], loaded: Loaded, solved: Solved, memory: Memory
+    request: Request[ProtectOptions], loaded: Loaded, solved: Solved, register: MatchedRegister
 ) -> tuple[str | None, dict[str, Any]]:
     """Why the tables of counts must not be published, if so, and what the register stores about them.
 
@@ -99,12 +99,17 @@ def audit_together(
             for table in counts
         ]
 
-    found, content = audit_pieces(request, names, pieces_of, memory, small=smallest_safe(options))
+    found, content = audit_pieces(request, names, pieces_of, register, small=smallest_safe(options))
     return None if found is None else found.refusal, content
 
 
 def audit_noisy(
-    request: Request[ProtectOptions], tables: Sequence[KeyedTable], most: int, memory: Memory, *, small: int
+    request: Request[ProtectOptions],
+    tables: Sequence[KeyedTable],
+    most: int,
+    register: MatchedRegister,
+    *,
+    small: int,
 ) -> tuple[str | None, dict[str, Any]]:
     """The same for counts with noise of at most `most`."""
     names = tuple(dict.fromkeys(name for table in tables for name in table.options.by))
@@ -122,37 +127,36 @@ def audit_noisy(
             for table in tables
         ]
 
-    found, content = audit_pieces(request, names, pieces_of, memory, small=small)
+    found, content = audit_pieces(request, names, pieces_of, register, small=small)
     return None if found is None else found.refusal, content
 
 
-def check_same_noise(memory: Memory, noise: NoiseTable) -> None:
+def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:
     """Refuse to publish the same counts a second time with other noise: the mean of both has less noise."""
-    for entry in memory.entries:
+    for entry in register.entries:
         for table in entry.content.get("protected", ()):
             if table["value"] is None and table.get("noise") != noise.digest:
                 raise InputError(
                     f'option --register: publication {entry.number} has the same counts, protected by method "{table["method"]}" or with other '
-                    "noise; take the perturbation table of that publication.",
+                    "noise; use the perturbation table of that publication.",
                     option="--register",
                 )
 
 
-def mark_of(memory: Memory, tables: Sequence[KeyedTable]) -> str:
+def mark_of(register: MatchedRegister, tables: Sequence[KeyedTable]) -> str:
     """What the keys of all records add up to, and how many they are, under the register's key; nobody else can tell anything by it."""
     keys, counts = (array.ravel()[0] for array in (tables[0].keys, tables[0].counts))
-    return hmac.new(memory.register.key, f"keyed records:{keys}:{counts}".encode(), "sha256").hexdigest()
+    return hmac.new(register.key, f"keyed records:{keys}:{counts}".encode(), "sha256").hexdigest()
 
 
-def check_same_keys(memory: Memory, mark: str) -> None:
+def check_same_keys(register: MatchedRegister, mark: str) -> None:
     """Refuse other keys of the same records (another column of persons, or its texts written in another way): they make fresh noise."""
-    for entry in memory.entries:
+    for entry in register.entries:
         for table in entry.content.get("protected", ()):
             if table["method"] == "cellkey" and table.get("mark") != mark:
                 named = f'column "{table["person"]}"' if "person" in table else "column"
                 raise InputError(
-                    f"option --person: publication {entry.number} gave these records other keys, so its noise and the new one would average "
-                    f"out; take the {named} of that publication with its values unchanged, to the letter.",
+                    f"option --person: publication {entry.number} gave these records different keys, so averaging would remove the noise; take the {named} of that publication with exactly the same values.",
                     option="--person",
                 )
 

@@ -33,6 +33,8 @@ class Question:
         Pairs of attributes of which the first determines the second in the records; readers are taken to know it.
     dependent : tuple of (str, str)
         The same, where tables were not linked by it: a table is by both, or another finer column is linked.
+    near : tuple of (str, str)
+        Pairs of attributes of which the first determines the second in nearly all records.
     is_circle : bool
         Whether tables are linked in a circle, so that readers could also reason about the crossed table that nobody publishes.
     waived : int
@@ -66,6 +68,7 @@ class Question:
     shown_before: tuple[str, ...] = ()
     is_noisy: bool = False
     linked: tuple[tuple[str, str], ...] = ()
+    near: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a JSON result."""
@@ -75,81 +78,88 @@ class Question:
         """In sentences."""
         if self.is_noisy:
             return [
-                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals that these "
-                "tables have, and earlier ones with cell keys.",
-                "The same against readers who know the largest noise and propagate least and largest counts over every sum of these tables.",
+                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals in these tables, and in earlier ones with cell keys.",
+                "The same against readers who know the largest noise and propagate bounds on the counts over every sum of these tables.",
             ]
         knows = "that no number is negative"
         if self.known_percent is not None:
             knows = f"every number to within {self.known_percent:g} % beforehand"
-        told = [
+        sentences = [
             f"{counted(self.primary, 'primary cell')} against an outsider who sees all tables and knows {knows}."
         ]
         if self.attackers:
-            told.append(
+            sentences.append(
                 f"The same against {counted(self.attackers, 'contributor')} who each know their own part and are alone or one of two in a cell."
             )
         for first, second in self.linked:
-            told.append(f'Readers are taken to know that "{first}" determines "{second}", as in the records.')
-        if self.earlier:
-            told.append(
-                f"All together with {counted(self.earlier, 'earlier publication')} about the same people."
+            sentences.append(
+                f'Readers are taken to know that "{first}" determines "{second}", as in the records.'
             )
-        return told
+        if self.earlier:
+            sentences.append(
+                f"All of this together with {counted(self.earlier, 'earlier publication')} about the same people."
+            )
+        return sentences
 
     def not_asked(self) -> list[str]:
         """In sentences."""
-        told = ["Tables published before, and other variables of the same contributors, were not looked at."]
+        sentences = [
+            "Tables published before, and other variables of the same contributors, were not considered."
+        ]
         if self.earlier is not None:
-            told = ["Other variables of the same contributors were not looked at."]
+            sentences = ["Other variables of the same contributors were not considered."]
         if self.is_noisy:
-            told = [
+            sentences = [
                 "Bounds were propagated over sums, not solved exactly over all tables at once: readers who do that, or know numbers of "
                 "other people beforehand, can learn more.",
                 "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
             ]
         if self.apart is not None and not self.is_apart_by_word:
-            told.append(f"{self.apart[0].upper()}{self.apart[1:]}")
+            sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_noisy:
-            return told
+            return sentences
         if not self.asks_contributors:
-            told.append("Contributors who know their own part were not asked about.")
+            sentences.append("Contributors who know their own part were not considered.")
         else:
-            told.append(
-                "Several contributors who tell each other their numbers were not asked about, unless they are one holding."
+            sentences.append(
+                "Several contributors who share their numbers were not considered, unless they belong to one holding."
             )
             if self.n_counts:
-                told.append("Of counts nobody was asked about who knows to be the only one in a cell.")
-        told.append("A reader who knows how the pattern was searched for was not asked about.")
-        return told + self.doubts()
+                sentences.append("Of counts nobody was asked about who knows to be the only one in a cell.")
+        sentences.append("A reader who knows how the pattern was searched for was not considered.")
+        return sentences + self.doubts()
 
     def doubts(self) -> list[str]:
         """What was not asked and could matter here, in sentences."""
-        told = []
+        sentences = []
         if self.is_apart_by_word and self.apart is not None:
-            told.append(f"{self.apart[0].upper()}{self.apart[1:]}")
+            sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_circle:
-            told.append(
-                "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were "
-                "not asked about."
+            sentences.append(
+                "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were not considered."
             )
         for name in self.shown_before:
-            told.append(
+            sentences.append(
                 f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was not asked.'
             )
         for first, second in self.dependent:
-            told.append(
+            sentences.append(
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of "{first}".'
             )
+        for first, second in self.near:
+            sentences.append(
+                f'In nearly all records "{first}" determines "{second}"; what readers learn who take that for a rule, or know the exceptions, was '
+                "not asked."
+            )
         if self.unknown_pairs and self.asks_contributors:
-            told.append(
-                f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was asked about."
+            sentences.append(
+                f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was considered."
             )
         if self.waived:
-            told.append(
-                f"Published by decision, or before, although a rule calls them primary: {counted(self.waived, 'cell')}."
+            sentences.append(
+                f"Published by decision, or earlier, although a rule makes them primary: {counted(self.waived, 'cell')}."
             )
-        return told
+        return sentences
 
 
 def question_of(
@@ -182,6 +192,7 @@ def question_of(
         unknown_pairs=loaded.unknown_pairs,
         asks_contributors=asks_contributors,
         linked=loaded.linked,
+        near=loaded.near,
         dependent=loaded.dependent,
         is_circle=is_many or any(closes_a_circle(sets) for sets in by_variable.values()),
         waived=waived,
@@ -224,7 +235,7 @@ def noisy_verdict(
     """What counts with cell keys amount to; never more than care, because nothing is proved."""
     reasons = (
         *question.asked(),
-        f"They hit {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
+        f"They recover {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
         "Totals are not the sums of their parts.",
         *question.not_asked(),
     )
@@ -237,7 +248,7 @@ def noisy_verdict(
         )
     return Verdict(
         Level.CARE,
-        "Nothing found: by forecast averaging is less than 95 % sure of each small count, and none follows from bounds and sums as far as asked.",
+        "Nothing found: by forecast, averaging is less than 95 % certain of each small count, and none follows from bounds and sums, as far as checked.",
         reasons,
     )
 
@@ -258,22 +269,22 @@ def verdict(
     if n_open:
         return Verdict(
             Level.STOP,
-            "Do not publish: coarsen the codes, or let more cells be hidden.",
-            (f"Not shown to be protected: {counted(n_open, 'primary cell')}.", *question.not_asked()),
+            "Do not publish: coarsen the codes, or allow more cells to be hidden.",
+            (f"Not proved protected: {counted(n_open, 'primary cell')}.", *question.not_asked()),
         )
     if not question.primary:
         return Verdict(
             Level.OK if not question.doubts() else Level.CARE,
             "Nothing needs to be hidden."
             if not question.doubts()
-            else "Nothing needs to be hidden as far as asked; read what was not.",
+            else "Nothing needs to be hidden, as far as checked; read what was not checked.",
             tuple(question.not_asked()),
         )
     best = f"a better pattern could save at most {gap:.1%} of the {noun}"
     if is_optimal:
         best = "no pattern is cheaper"
     elif gap == 1:
-        best = "how much a better pattern could save was not asked"
+        best = "how much a better pattern could save was not determined"
     reasons = [
         *question.asked(),
         f"Hidden to protect them: {counted(secondary, 'further cell')}; {best}.",
@@ -281,7 +292,9 @@ def verdict(
     ]
     if question.doubts():
         return Verdict(
-            Level.CARE, "Every primary cell is protected as far as asked; read what was not.", tuple(reasons)
+            Level.CARE,
+            "Every primary cell is protected, as far as checked; read what was not checked.",
+            tuple(reasons),
         )
     return Verdict(Level.OK, "Every primary cell is protected.", tuple(reasons))
 
@@ -292,33 +305,35 @@ def _rounded_verdict(
     """What rounded tables amount to: readers know how far a number can be from its value, and that the true ones add up."""
     near = "less than the base" if not beyond else f"less than {beyond + 1} times the base"
     best = (
-        "no table that adds up is nearer"
+        "no consistent table is closer"
         if is_optimal
-        else f"a nearer table could save at most {gap:.1%} of the distance"
+        else f"a closer table could save at most {gap:.1%} of the distance"
     )
-    told = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
+    sentences = [f"Every number is {near} from its value, which readers know; all sums hold, and {best}."]
     if n_open:
         return Verdict(
             Level.STOP,
             "Do not publish: choose a larger base, or coarsen the codes.",
             (
-                *told,
-                f"Readers can locate more closely than their ranges allow: {counted(n_open, 'primary cell')}.",
+                *sentences,
+                f"Readers can narrow down more than their ranges allow: {counted(n_open, 'primary cell')}.",
                 *question.not_asked(),
             ),
         )
     if not question.primary:
         reasons = (
-            *told,
-            "No rule says which numbers tell too much, so nothing was asked about them.",
+            *sentences,
+            "No rule says which numbers reveal too much, so none was checked.",
             *question.not_asked(),
         )
         return Verdict(
-            Level.CARE, "The tables are rounded and add up; what readers learn was not asked.", reasons
+            Level.CARE, "The tables are rounded and add up; what readers learn was not checked.", reasons
         )
-    reasons = (*told, *question.asked(), *question.not_asked())
+    reasons = (*sentences, *question.asked(), *question.not_asked())
     if question.doubts():
         return Verdict(
-            Level.CARE, "Every primary cell is protected as far as asked; read what was not.", reasons
+            Level.CARE,
+            "Every primary cell is protected, as far as checked; read what was not checked.",
+            reasons,
         )
     return Verdict(Level.OK, "Every primary cell is protected.", reasons)

@@ -17,11 +17,11 @@ from louver.optim.imputation import Category, Number, draw_copies
 __all__ = ["draw_tables"]
 
 MOST_LABELS = 60
-"""Most labels of a column that the model draws; columns with more are drawn uniformly and predict nothing."""
+"""Maximum number of labels of a column that the model draws; columns with more are drawn uniformly and predict nothing."""
 NUMBERED = ("class_id", "unit_id")
 """Columns of arbitrary numbers, which predict nothing."""
 MOST_PREDICTING = 20
-"""Most labels of an unchanged column that serve as predictors; the rest count as one."""
+"""Maximum number of labels of an unchanged column that serve as predictors; the rest count as one."""
 
 
 def draw_tables(

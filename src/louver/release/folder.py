@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 BATCH_ROWS = 1 << 18
-"""Rows that are processed together."""
+"""Rows processed together."""
 
 MOST_VALUES = 1 << 27
 """Maximum number of values in a file that is held whole."""
@@ -172,7 +172,7 @@ def read_text(path: Path) -> str:
     with path.open("rb") as stream:
         text = stream.read(MOST_TEXT + 1)
     if len(text) > MOST_TEXT:
-        raise Malformed(f"{path.name} is larger than any that is read")
+        raise Malformed(f"{path.name} is too large to be read")
     return text.decode("utf-8", errors="replace")
 
 

@@ -84,8 +84,8 @@ class Manifest:
     def to_json(self) -> str:
         """The text of manifest.json, digest included."""
         content = asdict(self)
-        told = {**content, "digest": digest(content)}
-        return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        sealed = {**content, "digest": digest(content)}
+        return json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def digest(content: Mapping[str, Any]) -> str:
@@ -101,7 +101,7 @@ def read_manifest(folder: str | Path) -> Manifest:
     Raises
     ------
     InputError
-        If there is no release directory or its manifest was not written by louver.
+        If there is not a release directory or its manifest was not written by louver.
     """
     return parse(read_content(folder), Path(folder).name)
 
@@ -110,7 +110,7 @@ def read_content(folder: str | Path) -> dict[str, Any]:
     """The content of manifest.json: a plain file of strict JSON, bounded before it is parsed."""
     folder = Path(folder)
     if not is_plain(folder / MANIFEST):
-        raise InputError(f"{folder.name} is no release directory; it has no {MANIFEST}.", file=folder.name)
+        raise InputError(f"{folder.name} is not a release directory; it has no {MANIFEST}.", file=folder.name)
     with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         content: dict[str, Any] = dict(read_json(folder / MANIFEST).items())
         digest(content)  # text with a lone surrogate cannot be encoded

@@ -107,15 +107,15 @@ class Release:
         return draw_tables(self.tables["anonymized"], self.tables["mapping"], n, seed, is_local=is_local)
 
     def __repr__(self) -> str:
-        told = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]
+        lines = [f"Release {self.path.name}: {self.kind} by {self.manifest.method}, {self.manifest.created}"]
         if self.privacy:
-            told.append(
+            lines.append(
                 f"  {self.privacy.get('measure')} = {self.privacy.get('amount')} ({self.privacy.get('neighbours')})"
                 + (" NOT PRIVATE" if self.manifest.not_private else "")
             )
-        told.append(f"  promises {', '.join(str(entry.get('promise')) for entry in self.promises)}")
-        told.append(f"  tables {', '.join(self.tables)}")
-        return "\n".join(told)
+        lines.append(f"  promises {', '.join(str(entry.get('promise')) for entry in self.promises)}")
+        lines.append(f"  tables {', '.join(self.tables)}")
+        return "\n".join(lines)
 
     def table_costs(self) -> dict[str, float] | None:
         """Of published tables of counts: `small`, the small counts that are shown, and `lost`, the share of numbers hidden or rounded.
@@ -164,12 +164,12 @@ def open_release(path: str | Path) -> Release:
     """
     place = Path(path)
     if not place.is_dir():
-        raise InputError(f"{place.name} is no release directory.", file=place.name)
+        raise InputError(f"{place.name} is not a release directory.", file=place.name)
     manifest = read_manifest(place)
     try:
         present, _ = plain_files(place)
     except Malformed as error:
-        raise InputError(f"{place.name} is no release directory: {error}.", file=place.name) from None
+        raise InputError(f"{place.name} is not a release directory: {error}.", file=place.name) from None
     folder = Folder(place, present & set(manifest.files))
     files = {_table_name(name): name for name in manifest.files if name.endswith(".parquet")}
     return Release(path=place, manifest=manifest, tables=_Tables(folder, files), _folder=folder)

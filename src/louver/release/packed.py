@@ -28,20 +28,20 @@ MOST_DIRECTORY = 2_000_000
 MOST_LETTERS, MOST_DEPTH = 200, 8
 CHUNK = 1 << 20
 END, END_SIZE, LONG_END, LONG_END_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
-BROKEN = "the archive cannot be read; make it again as a plain zip file of the release folder."
+BROKEN = "the archive cannot be read; create it again as an ordinary zip file of the release folder."
 LARGE = "the archive is larger than any release; choose the zip file of one release folder."
 
 
-def pack(folder: Path, archive: Path, run: Run | None = None) -> None:
+def pack(folder: Path, zip_file: Path, run: Run | None = None) -> None:
     """Write all plain files of a release folder into one zip file."""
     names, _ = plain_files(folder)
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(zip_file, "w", zipfile.ZIP_DEFLATED) as made:
         for name in sorted(names):
             (run or Run()).check()
             made.write(folder / name, name)
 
 
-def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
+def unpack(zip_file: Path, into: Path, run: Run | None = None) -> Path:
     """Unpack a zip file of a release into a new folder.
 
     Parameters
@@ -62,10 +62,10 @@ def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
     InputError
         If it is not an archive of a release, leads out of the folder, or is too large.
     """
-    _check_end(archive)
+    _check_end(zip_file)
     into.mkdir(mode=0o700)
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with zipfile.ZipFile(zip_file) as opened:
             members = list(_members(opened))
             left = MOST_BYTES
             for info, name in members:
@@ -85,9 +85,9 @@ def unpack(archive: Path, into: Path, run: Run | None = None) -> Path:
     raise InputError(problem)
 
 
-def _check_end(archive: Path) -> None:
+def _check_end(zip_file: Path) -> None:
     """Refuse a list of files that would not fit in memory, before it is read."""
-    with open(archive, "rb") as stream:
+    with open(zip_file, "rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(max(size - END_SIZE - LONG_END_SIZE - 0xFFFF, 0))
         tail = stream.read()
@@ -120,7 +120,7 @@ def _members(opened: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipInfo, str]]:
         )
         if not is_plain or str(name) in seen:
             raise InputError(
-                "the archive has a link, or a file whose name leads out of its folder or comes twice; it was not unpacked."
+                "the archive has a link, a file whose name leads out of its folder, or a repeated file; it was not unpacked."
             )
         seen.add(str(name))
         yield info, str(name)
@@ -146,4 +146,4 @@ def _release_in(folder: Path, names: list[str]) -> Path:
     tops = {name.partition("/")[0] for name in names}
     if len(tops) == 1 and (top := tops.pop()) and f"{top}/{MANIFEST}" in names:
         return folder / top
-    raise InputError(f"the archive holds no release: there is no {MANIFEST} in its folder.")
+    raise InputError(f"the archive has no release: there is no {MANIFEST} in its folder.")

@@ -123,7 +123,7 @@ class Register:
         text = json.dumps({**body, "digest": digest}, ensure_ascii=False)
         if len(text.encode()) > MOST_BYTES:
             raise self._fault(
-                "cannot keep a publication that tells so much; publish fewer or smaller tables at once"
+                "cannot store a publication this large; publish fewer or smaller tables at once"
             )
         self._put(f"{number:06d}.json", text)
         self._set_head(digest)
@@ -158,7 +158,7 @@ class Register:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             names = os.listdir(self.folder)
             if any(not name.startswith(".") for name in names) and not path.exists():
-                raise self._fault("holds other files and no register; name a new or an empty folder")
+                raise self._fault("is not a register but has other files; name a new or an empty folder")
             with suppress(FileExistsError):
                 self._put_new(KEY, secrets.token_bytes(32).hex())
             key = bytes.fromhex(read_bytes(path, MOST_KEY).decode("ascii"))
@@ -204,9 +204,7 @@ class Register:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_good = False
         if not is_good:
-            raise self._fault(
-                f"was changed by hand: entry {number} does not fit its hash; restore it from a copy"
-            )
+            raise self._fault(f"was edited: entry {number} does not match its hash; restore it from a copy")
         return entry
 
     def _put(self, name: str, text: str) -> None:
@@ -214,7 +212,7 @@ class Register:
             self._put_new(name, text)
         except FileExistsError:
             raise InputError(
-                f"option {OPTION}: another publication was entered meanwhile; run the audit again.",
+                f"option {OPTION}: another publication was entered in the meantime; run the audit again.",
                 option=OPTION,
             ) from None
         except OSError:
@@ -242,9 +240,9 @@ class Register:
         os.replace(unfinished, self.folder / HEAD)
         sync(self.folder)
 
-    def _fault(self, told: str) -> InputError:
+    def _fault(self, problem: str) -> InputError:
         return InputError(
-            f"option {OPTION}: {self.folder.name} {told}.", option=OPTION, file=self.folder.name
+            f"option {OPTION}: {self.folder.name} {problem}.", option=OPTION, file=self.folder.name
         )
 
 

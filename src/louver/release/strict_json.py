@@ -60,13 +60,13 @@ def parse_json(text: bytes) -> Any:
     return json.loads(
         text.decode("utf-8"),
         object_pairs_hook=_once,
-        parse_int=_whole,
+        parse_int=_parse_int,
         parse_float=_finite,
         parse_constant=_no_number,
     )
 
 
-NOT_AS_WRITTEN = "has blanks, digits or escapes that a program would not write"
+NOT_AS_WRITTEN = "has blanks, digits or escapes that no program would write"
 
 
 def is_as_written(text: bytes) -> bool:
@@ -93,7 +93,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _whole(text: str) -> int:
+def _parse_int(text: str) -> int:
     if len(text) > LONGEST_NUMBER:
         raise ValueError("a number is too long")
     return int(text)

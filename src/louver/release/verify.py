@@ -60,17 +60,11 @@ __all__ = [
 REPORT = "report.html"
 SAME_PAGE = "the page that follows from the manifest and the published files, byte for byte"
 OTHER_PAGE = (
-    "not the page that this version of louver makes of the release: it was edited, or another version made it"
+    "not the page that this version of louver makes of the release: it was edited, or made by another version"
 )
-OTHER_VERSION = (
-    "its page was made by louver {version}, and this is louver {own}, which writes other pages; verify it with version {version}, or read "
-    "the page yourself and leave it out (--skip-report)"
-)
-UNREAD_PAGE = f"not checked, as asked for: {MAKERS_WORD}"
-TOGETHER = (
-    "What the releases give away together was not checked: tables are audited together where they are published, and privacy losses "
-    "add up in the ledger."
-)
+OTHER_VERSION = "its page was made by louver {version}, and this is louver {own}, which writes different pages; verify it with version {version}, or read the page yourself and skip it (--skip-report)"
+UNREAD_PAGE = f"not checked, as requested: {MAKERS_WORD}"
+TOGETHER = "What the releases disclose together was not checked: tables are audited together when they are published, and privacy losses add up in the ledger."
 LONGEST_VERSION = 40
 BAD_FORM = "the files or the promise are not of the promised form"
 
@@ -183,13 +177,13 @@ def verify(
     Raises
     ------
     InputError
-        If there is no release directory; a release that fails its checks is not an error.
+        If there is not a release directory; a release that fails its checks is not an error.
     """
     folder = (Path(release) if isinstance(release, str | Path) else release.path).absolute()
     if not folder.is_dir():
-        raise InputError(f"{folder.name} is no release directory.", file=folder.name)
+        raise InputError(f"{folder.name} is not a release directory.", file=folder.name)
     if not is_plain(folder / MANIFEST):
-        raise InputError(f"{folder.name} is no release directory; it has no {MANIFEST}.", file=folder.name)
+        raise InputError(f"{folder.name} is not a release directory; it has no {MANIFEST}.", file=folder.name)
     try:
         content = read_content(folder)
         manifest = parse(content, folder.name)
@@ -250,7 +244,7 @@ def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check
         return set(), [Check("no other files", False, str(error))]
     present -= {MANIFEST}
     if are_hollow(folder / name for name in present & set(manifest.files)):
-        return set(), [Check("files", False, "mostly holes, or larger than any release; they were not read")]
+        return set(), [Check("files", False, "sparse, or larger than any release; not read")]
     checks = []
     for name, entry in manifest.files.items():
         if name not in present:
@@ -270,7 +264,7 @@ def check_promises(
     """Check that the promises are those the verb must make, check each one, and check that the folder holds nothing else."""
     context = Context(folder, manifest)
     problem = _doubted(lambda: Outcome(False, next(weaknesses(manifest), "")))
-    found = problem.found or f"{len(manifest.promises)}, as {manifest.verb} must make them"
+    found = problem.found or f"{len(manifest.promises)}, as required of {manifest.verb}"
     yield Check("promises", not problem.found, found)
     outcome = _doubted(lambda: check_contents(context))
     yield Check("contents", outcome.passed, outcome.found)
@@ -314,7 +308,7 @@ def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
     """Check one promise: that it has the right form and that the files keep it."""
     name = str(entry.get("promise"))
     if name not in PROMISES:
-        return Check(name, False, "not a promise that this version can check")
+        return Check(name, False, "not a promise known to this version")
     registered = PROMISES[name]
 
     def check() -> Outcome:
@@ -331,7 +325,7 @@ def _doubted(check: Callable[[], Outcome], bad_form: str = BAD_FORM) -> Outcome:
     except ValidationError as error:
         fields = {".".join(map(str, line["loc"][:1])) for line in error.errors(include_input=False)}
         return Outcome(
-            False, f"its {', '.join(sorted(fields))} is missing, unknown, of a wrong type or out of range"
+            False, f"its {', '.join(sorted(fields))} is missing, unknown, of the wrong type or out of range"
         )
     except Malformed as error:
         return Outcome(False, str(error))

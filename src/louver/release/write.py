@@ -28,7 +28,7 @@ def check_out(out: Path, option: str = "--out") -> None:
         name = out.name or out.absolute().name or str(out)  # "." and "/" have none of their own
         raise InputError(f"option {option}: {name} exists already; name a new folder.", option=option)
     if not out.parent.is_dir():
-        raise InputError(f"option {option}: the folder above {out.name} does not exist.", option=option)
+        raise InputError(f"option {option}: the parent folder of {out.name} does not exist.", option=option)
 
 
 class ReleaseWriter:
@@ -62,7 +62,7 @@ class ReleaseWriter:
                 self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self.out.parent))
                 self._lock = lock_folder(self._folder)
         except OSError:
-            problem = f"option --out: the folder above {self.out.name} cannot be written to."
+            problem = f"option --out: the parent folder of {self.out.name} is not writable."
         else:
             return self
         raise InputError(problem, option="--out")
@@ -134,7 +134,7 @@ def _check_kept(folder: Folder, manifest: Manifest) -> None:
     for check in check_promises(folder, as_read, accept_strings=None):
         if not check.passed:
             raise PromiseError(
-                f'the release would not keep its promise "{check.name}" and was not written, which is a mistake in louver to be reported; '
+                f'the release would not keep its promise "{check.name}" and was not written, which is a bug in louver, please report it; '
                 f"{_pending(manifest)}.",
                 promise=check.name,
             )
@@ -148,7 +148,7 @@ def _pending(manifest: Manifest) -> str:
         return "nothing was published"
     if manifest.parameters.get("noise") == "opendp":
         return "its debit stays pending, and since OpenDP cannot draw the same noise again, `louver ledger abandon` closes it"
-    return "its debit stays pending, and a version that mends this can take it up"
+    return "its debit stays pending, and a version with the bug fixed can finish it"
 
 
 def _usual_mode(folder: Path) -> int:

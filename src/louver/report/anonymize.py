@@ -15,7 +15,7 @@ from louver.anonymize.result import COLUMNS_FILE, AnonymizedRelease
 from louver.anonymize.verdict import level_together
 from louver.data.write import replacing
 from louver.release.pages import Published, in_memory, page_of
-from louver.release.pages.anonymize import TITLE, Told, optimality
+from louver.release.pages.anonymize import TITLE, ReleaseContent, optimality
 from louver.release.pages.frame import verdict_line
 from louver.report.page import page, picture, table, verdict
 
@@ -58,7 +58,7 @@ def inside_report(release: AnonymizedRelease) -> str:
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
         verdict(release.verdict),
-        Told(release.manifest(), _published(release)).answers(u.gcp),
+        ReleaseContent(release.manifest(), _published(release)).answers(u.gcp),
         f"<p>{escape(optimality(release.gap))}</p>",
         table(
             ["measure", "value"],
@@ -69,18 +69,18 @@ def inside_report(release: AnonymizedRelease) -> str:
                 ],
                 ["GCP, of the source's range", f"{u.gcp:.4%}"],
                 [
-                    "no partition loses less than",
+                    "lower bound for every partition",
                     "not known" if release.lower_bound is None else f"{release.lower_bound:.6g}",
                 ],
                 [
-                    "records alone with their quasi-identifiers, before and after",
+                    "records with unique quasi-identifiers, before and after",
                     f"{r.uniques_before:,}, {r.uniques_after:,}",
                 ],
-                ["records that differ from all others, unchanged columns included", f"{release.n_alone:,}"],
+                ["unique records, unchanged columns included", f"{release.n_alone:,}"],
             ],
         ),
     ]
-    sections += [*_worked_out(release), *_beside(release)]
+    sections += [*_derivable_values(release), *_local_comparison(release)]
     if release.intersection is not None:
         found = escape(_sentence(str(release.intersection)))
         sections.append(
@@ -111,7 +111,7 @@ def inside_report(release: AnonymizedRelease) -> str:
         "<h2>Before and after</h2>",
         picture(
             plot_comparison(release),
-            "Shares of the records before and after; a generalised value is spread evenly over what it stands for.",
+            "Shares of the records before and after; a generalised value is spread evenly over the values it stands for.",
         ),
     ]
     if comparison.associations:
@@ -129,13 +129,12 @@ def inside_report(release: AnonymizedRelease) -> str:
     return page(title, "For the data steward", sections, f"Made by louver {__version__}.")
 
 
-def _worked_out(release: AnonymizedRelease) -> list[str]:
+def _derivable_values(release: AnonymizedRelease) -> list[str]:
     """What the columns published unchanged reveal of those that were generalised."""
     if not release.unchanged:
         return []
     return [
-        "<h2>What the unchanged columns give back</h2><p>Generalised values that follow from a column which is published "
-        "unchanged, or from all of them together, for somebody who knows how they go together.</p>",
+        "<h2>What the unchanged columns reveal</h2><p>Generalised values that follow from a column published unchanged, or from all of them together, for somebody who knows how they are related.</p>",
         table(
             ["quasi-identifier", "generalised", "inferred exactly", f"at {NEARLY:.0%}", "mostly from"],
             [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
@@ -143,17 +142,17 @@ def _worked_out(release: AnonymizedRelease) -> list[str]:
     ]
 
 
-def _beside(release: AnonymizedRelease) -> list[str]:
+def _local_comparison(release: AnonymizedRelease) -> list[str]:
     """The loss of both ways of recoding, where one recoding holds for the whole file."""
-    u, beside = release.utility, release.local
-    if beside is None:
+    u, one_by_one = release.utility, release.local
+    if one_by_one is None:
         return []
     lines: list[tuple[str, float, float, int]] = [
-        ("one recoding for the whole file (this release)", u.information_loss, u.gcp, release.n_classes),
-        ("classes formed one by one", beside.information_loss, beside.gcp, beside.classes),
+        ("one recoding of the whole file (this release)", u.information_loss, u.gcp, release.n_classes),
+        ("classes formed one by one", one_by_one.information_loss, one_by_one.gcp, one_by_one.classes),
     ]
     return [
-        "<h2>Global beside local recoding</h2>",
+        "<h2>Global compared with local recoding</h2>",
         table(
             ["recoding", "information loss", "GCP", "classes"],
             [[name, f"{loss:.6g}", f"{gcp:.2%}", f"{n:,}"] for name, loss, gcp, n in lines],

@@ -1,4 +1,4 @@
-"""The report of a joint audit: which cells several tables give away, why, and what to change."""
+"""The report of a joint audit: which cells several tables disclose, why, and what to change."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ CAPTION = (
 METHOD = (
     "<h2>How it was done</h2><p>Every cell is bounded by all tables at once, over all tables of whole numbers that agree "
     "with what is published. A bound is proved in integers, by intervals, by the equalities, or by a linear program whose "
-    "duals are rounded and summed exactly; it is attained by a whole table that was checked. Where both meet it is "
-    "certified. A set of tables is smallest if no fewer of them give the cell away.</p>"
+    "duals are rounded and summed exactly; it is attained by an integer table that was checked. Where the two meet, it is certified. A set of tables is smallest if no fewer of them give the cell away.</p>"
 )
 
 
@@ -34,10 +33,10 @@ def audit_report(audit: JointAudit, source: str) -> str:
     sections += [_plan(plan) for plan in audit.hide]
     worst = sorted(audit.disclosed(), key=lambda cell: (cell.lower, len(cell.because or ())))
     if worst:
-        sections += ["<h2>Cells that are given away, and why</h2>", _cells(worst)]
+        sections += ["<h2>Disclosed cells, and why</h2>", _cells(worst)]
     sections += ["<h2>Tables against cells</h2>", picture(audit.plot(), CAPTION), _facts(audit), METHOD]
     subtitle = f"Joint audit of {source}. For the data steward only: it shows confidential counts and is not for release."
-    title = "What these tables give away together"
+    title = "What these tables disclose together"
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
 
@@ -74,11 +73,11 @@ def _advice(advice: Advice | None) -> list[str]:
         return []
     steps = [f"Leave out {escape(name)}." for name in advice.leave_out]
     steps += [f"Publish {escape(name)} {escape(how)}." for name, how in advice.coarsen]
-    proof = "No fewer tables would do." if advice.is_least else "Fewer tables might do."
+    proof = "No smaller set suffices." if advice.is_least else "Fewer tables might suffice."
     listed = "".join(f"<li>{step}</li>" for step in steps)
     return [
         "<h2>What to change</h2>",
-        f"<ul>{listed}</ul><p>Audited again: no small cell is exact then. {proof}</p>",
+        f"<ul>{listed}</ul><p>Audited again: then no small cell is exact. {proof}</p>",
     ]
 
 

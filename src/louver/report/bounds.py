@@ -9,7 +9,7 @@ from pathlib import Path
 
 from louver import __version__
 from louver._words import counted
-from louver.bounds.answer import BoundsAnswer, TablePublication, advice_beside
+from louver.bounds.answer import BoundsAnswer, TablePublication, advice_with
 from louver.bounds.options import BoundsOptions
 from louver.bounds.plot import narrowest
 from louver.bounds.result import BoundedCell, BoundsAudit, Comparison, RevealingRow
@@ -26,11 +26,10 @@ MAX_LISTED = 200
 METHOD = (
     "<h3>How it was done</h3><p>A row of conditional frequencies in lowest terms fixes its counts up to a common "
     "factor. The factors of all rows must add up to the sample size, which leaves each row only certain "
-    "multiples. Bounds here are tight, and every value listed occurs in some table that fits; a row is disclosed when "
-    "only one value is left. Zero cells are always visible in exact conditionals. "
+    "multiples. The bounds are tight, and every value listed occurs in some feasible table; a row is disclosed when only one value is left. Zero cells are always visible in exact conditionals. "
     "Method: Wright and Smucker (2014), with the semigroup of the other rows in place of their table.</p>"
 )
-SUGGESTIONS_CAPTION = "Information kept against zero cells still visible."
+SUGGESTIONS_CAPTION = "Information kept against zero cells that remain visible."
 
 
 def bounds_report(
@@ -48,14 +47,14 @@ def bounds_report(
         if publication.remark is not None:
             sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")
     if audit is not None:
-        sections += [_verdict(audit, advice_beside(audit, suggestions, publication)), _tiles(audit)]
+        sections += [_verdict(audit, advice_with(audit, suggestions, publication)), _tiles(audit)]
     if comparison is not None:
         sections += _comparison_sections(comparison)
     if suggestions is not None:
         sections += _suggestion_sections(suggestions)
     sections += [] if audit is None else _audit_sections(audit)
     sections += _appendix(audit, suggestions)
-    title = "What this table of conditional frequencies gives away"
+    title = "What this table of conditional frequencies discloses"
     subtitle = (
         f"Audit of {source}. For the data steward only: it shows confidential counts and is not for release."
     )
@@ -80,7 +79,7 @@ def _audit_sections(audit: BoundsAudit) -> list[str]:
     sections = []
     telling = list(islice(audit.telling_rows(), MAX_LISTED + 1))
     if telling:
-        sections += ["<h2>Rows that tell a person's status</h2>", _telling_table(telling, audit)]
+        sections += ["<h2>Rows that reveal a person's status</h2>", _telling_table(telling, audit)]
     risky = list(islice(audit.disclosed_cells(), MAX_LISTED + 1))
     if risky:
         sections += ["<h2>Disclosed small cells</h2>", _cell_table(risky)]
@@ -137,7 +136,7 @@ def _telling_table(rows: Sequence[RevealingRow], audit: BoundsAudit) -> str:
     names = [*shown[0].row, *shown[0].col]
     lines = [[*one.row.values(), *one.col.values(), one.people] for one in shown]
     share = f"{float(100 * audit.certain):g} %"
-    content = f"<p>{'All' if audit.certain == 1 else f'At least {share}'} of the people in these rows have the status beside them.</p>"
+    content = f"<p>{'All' if audit.certain == 1 else f'At least {share}'} of the people in these rows have the status next to them.</p>"
     return content + table([*names, people], lines) + _cut(len(rows))
 
 

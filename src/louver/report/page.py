@@ -43,12 +43,13 @@ def check_page(path: Path, read: Iterable[Path]) -> None:
     """Refuse a report that could not be written or would replace a file that the call reads."""
     if not is_replaceable(path):
         raise InputError(
-            f"option --html cannot write {path}; name a file in a folder that exists.", option="--html"
+            f"option --html cannot write {path}; name a file in an existing folder.", option="--html"
         )
     for other in read:
         if path.exists() and other.exists() and path.samefile(other):
             raise InputError(
-                f"option --html would replace {path.name}, which is read; name another.", option="--html"
+                f"option --html would overwrite {path.name}, which is an input; name another file.",
+                option="--html",
             )
 
 

@@ -27,7 +27,7 @@ def profile_report(profile: Profile) -> str:
         "<h2>How identifying each column is</h2>",
         picture(
             profile.plot(),
-            "Records whose value nobody else has; red: enough of them to count as singled out.",
+            "Records with a unique value; red: enough of them to count as singled out.",
         ),
         "<h2>Sets of columns that single people out</h2>",
         _sets(profile),
@@ -39,7 +39,7 @@ def profile_report(profile: Profile) -> str:
         _method(profile),
     ]
     subtitle = f"Profile of {profile.source}. For the data steward only: it shows confidential counts and is not for release."
-    return page("What is in this table", subtitle, sections, f"Made by louver {__version__}.")
+    return page("Contents of this table", subtitle, sections, f"Made by louver {__version__}.")
 
 
 def _tiles(profile: Profile) -> str:
@@ -52,7 +52,7 @@ def _tiles(profile: Profile) -> str:
             (n_alone, "columns that single people out by themselves", n_alone > 0),
             (n_quasi, "quasi-identifiers suggested", False),
             (profile.n_sets, "small sets that single people out", bool(profile.sets)),
-            (len(profile.dependencies), "pairs of which one determines the other", False),
+            (len(profile.dependencies), "pairs in which one determines the other", False),
         ]
     )
 
@@ -87,7 +87,7 @@ def _sets(profile: Profile) -> str:
         [", ".join(one.columns), len(one.columns), one.n_alone, _unbroken(one.share)]
         for one in profile.sets[:MAX_LISTED]
     ]
-    note = "" if profile.is_complete else "<p>The likeliest sets were tried, not all.</p>"
+    note = "" if profile.is_complete else "<p>Only the most promising sets were tried.</p>"
     return table(["columns", "how many", "records alone", "share"], lines) + note
 
 
@@ -125,12 +125,11 @@ def _scenarios(profile: Profile) -> list[str]:
         f"<p>{'<br>'.join(escape(line.strip()) for line in one.lines())}</p>" for one in profile.scenarios
     )
     note = (
-        "A combination of values that f records of the file have is taken to belong to F people of the population, of whom the "
-        "sampling weights tell how many there may be; the risk is the expected 1 / F. People alone in the population are estimated by "
-        "models that can differ a lot: read them as an order of magnitude."
+        "A combination of values that f records in the file have is taken to belong to F people in the population, estimated from the sampling weights; the risk is the expected 1 / F. People alone in the population are estimated by "
+        "models that can differ a lot: treat them as an order of magnitude."
     )
     return [
-        "<h2>Risk of records, by what somebody knows</h2>",
+        "<h2>Risk of records, by what an attacker knows</h2>",
         table(header, lines),
         details,
         f"<p>{note}</p>",
@@ -170,11 +169,9 @@ def _bars(name: str, found: DistributionOfValues) -> str:
 
 def _method(profile: Profile) -> str:
     text = (
-        f"A set of columns singles people out if at least {percent(profile.share)} of the records have a combination of values "
-        "that nobody else has, and if no part of the set reaches that. A column identifies by itself if at least "
+        f"A set of columns singles people out if at least {percent(profile.share)} of the records have a unique combination of values, and no subset of the columns reaches that share. A column identifies by itself if at least "
         f"{MOSTLY_ALONE:.0%} of its values occur once. A column determines another if, among records that share its value, at least "
-        f"{LEAST_ACCURACY:.0%} agree with the commonest value of the other; if that puts right at least {LEAST_GAIN:.0%} of what "
-        f"the commonest value alone gets wrong; and if chance would show it less than once in {1 / CHANCE:,.0f} tables. Kinds and "
+        f"{LEAST_ACCURACY:.0%} agree with the commonest value of the other; if that corrects at least {LEAST_GAIN:.0%} of the errors of the commonest value alone; and if chance would produce it less than once in {1 / CHANCE:,.0f} tables. Kinds and "
         "roles are guesses from values and names: check them."
     )
     return f"<h2>How to read this</h2><p>{escape(text)}</p>"

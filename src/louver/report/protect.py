@@ -21,27 +21,25 @@ MAX_MAPS, MAX_ROWS, MAX_COLUMNS = 12, 60, 30
 """Maps of the pattern, and the rows and columns of each."""
 
 STATUS = {"primary": "primary (C)", "secondary": "secondary (D)"}
-"""Kinds of hidden cells with their codes of confidentiality in SDMX, which only this report tells apart."""
+"""Kinds of hidden cells with their codes of confidentiality in SDMX, which only this report distinguishes."""
 METHOD = (
     "<h2>How it was done</h2><p>Primary cells follow from the rules. A greedy pattern is improved by an exact search: a linear, then an "
     "integer program over inequalities that every protecting pattern satisfies. Its value is the bound. The pattern is certified in whole "
     "numbers: for every primary cell, every attacker and both directions there is a table that agrees with all that the attacker "
-    "knows and in which the cell is as far from its value as its safety range asks.</p>"
+    "knows and in which the cell is as far from its value as its safety range requires.</p>"
 )
 
 
 ROUNDING = (
-    "<h2>How it was done</h2><p>Every number became a multiple of its base so that all sums hold. The total distance from the true numbers "
+    "<h2>How it was done</h2><p>Every number was changed to a multiple of its base so that all sums hold. The total distance from the true numbers "
     "was made small by a linear program, an annealing over the finest cells and, for small tables, an integer program; the bound is "
-    "that of a program. All sums were checked in whole numbers. For every primary cell, every attacker and both directions a table was "
-    "looked for that agrees with the rounded numbers and all that the attacker knows, and in which the cell is as far from its value as "
-    "its safety range asks.</p>"
+    "that of a program. All sums were checked in whole numbers. For every primary cell, every attacker and both directions a table was sought that agrees with the rounded numbers and all that the attacker knows, and in which the cell is as far from its value as its safety range requires.</p>"
 )
 
 
 CELL_KEYS = (
     "<h2>How it was done</h2><p>Every record has a secret key, a hash of its person. The keys of the records of a cell add up to the key of the "
-    "cell, which is hashed again under a secret, and a perturbation table says which noise the result means for a count of this size. So the "
+    "cell, which is hashed again under a secret; a perturbation table turns the result into the noise for a count of this size. So the "
     "same records have the same noise in every table of this register, as long as their column of persons stays as it is. Empty cells stay empty, and totals are not the sums of their parts. The estimates that readers can average are the number "
     "itself, sums of its parts along one or two attributes, and totals less the other parts. Least and largest counts, which follow from the "
     "largest noise, were propagated over all sums, but not solved exactly over all tables at once. It is not differential privacy.</p>"
@@ -56,7 +54,7 @@ def protect_report(found: ProtectedTables, source: str) -> str:
     sections = [verdict(found.verdict), _tiles(found), f"<h2>{costs}</h2>", _tables(found)]
     still_open = list(found.unprotected())
     if still_open:
-        sections += ["<h2>Cells that are not shown to be protected</h2>", _cells(still_open)]
+        sections += ["<h2>Cells that are not proved protected</h2>", _cells(still_open)]
     if found.decided:
         sections += ["<h2>What was decided by hand</h2>", table(("table", "cell", "decision"), found.decided)]
     if found.cells:
@@ -67,10 +65,7 @@ def protect_report(found: ProtectedTables, source: str) -> str:
             _cells(found.cells),
         ]
     sections += [_facts(found), METHOD if found.rounding is None else ROUNDING]
-    subtitle = (
-        f"Protected tables of {source}. For the data steward only: it shows confidential numbers, tells primary cells from others, "
-        "and is not for release."
-    )
+    subtitle = f"Protected tables of {source}. For the data steward only: it shows confidential numbers, distinguishes primary cells from others, and is not for release."
     title = "What is hidden, and why" if found.rounding is None else "How the tables were rounded"
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
@@ -90,7 +85,7 @@ def _noisy_report(found: ProtectedTables, own: CellKeyFigures, source: str) -> s
         ("Noise", f"variance {own.variance:.4g}, at most {own.maximum:,}"),
         ("Mean change", f"{own.mean_change:.3g}"),
         ("Precision of the average of a small count", f"{own.estimates:.3g} times that of one number"),
-        ("Small counts that averaging hits", f"{own.measured:.1%}, forecast {own.forecast:.1%}"),
+        ("Small counts that averaging recovers", f"{own.measured:.1%}, forecast {own.forecast:.1%}"),
         ("Small counts that follow from bounds and sums", f"{own.told:,}"),
         ("Seconds", f"{found.summary.seconds:.1f}"),
     ]
@@ -102,14 +97,18 @@ def _noisy_report(found: ProtectedTables, own: CellKeyFigures, source: str) -> s
                 (own.cells, "cells that are not empty", False),
                 (own.changed, "of them changed", False),
                 (own.small, f"counts below {own.limit:,}", False),
-                (own.certain, "of them that averaging, or bounds and sums, tell for sure", own.certain > 0),
+                (
+                    own.certain,
+                    "of them that averaging, or bounds and sums, reveal for certain",
+                    own.certain > 0,
+                ),
             ]
         ),
         "<h2>Tables</h2>",
         table(("table", "cells shown", f"counts below {own.limit:,}"), shown),
     ]
     if found.cells:
-        sections += ["<h2>Counts that readers can tell</h2>", _cells(found.cells)]
+        sections += ["<h2>Counts that readers can determine</h2>", _cells(found.cells)]
     sections += [f"<h2>What was asked</h2>{facts(entries)}", CELL_KEYS]
     subtitle = f"Protected tables of {source}. For the data steward only: it shows confidential numbers and is not for release."
     return page("How the counts were changed", subtitle, sections, f"Made by louver {__version__}.")
@@ -125,7 +124,7 @@ def _tiles(found: ProtectedTables) -> str:
         [
             (s.primary, "primary cells", False),
             changed,
-            (s.unprotected, "primary cells not shown to be protected", s.unprotected > 0),
+            (s.unprotected, "primary cells not proved protected", s.unprotected > 0),
             (s.certified, f"of {s.demands:,} demands certified", False),
             (s.attackers, "attackers", False),
         ]
@@ -174,9 +173,9 @@ def _cells(cells: tuple[HiddenCell, ...] | list[HiddenCell]) -> str:
 
 def _facts(found: ProtectedTables) -> str:
     s = found.summary
-    what = "no pattern that protects costs less than"
+    what = "lower bound on the cost of a protecting pattern"
     if found.rounding is not None:
-        what = "in bases; no table that adds up has a smaller distance than"
+        what = "in bases; lower bound on the distance of a consistent table"
     entries = [
         ("Asked", " ".join(found.question.asked())),
         ("Not asked", " ".join(found.question.not_asked())),
@@ -197,5 +196,8 @@ def _rounding(found: ProtectedTables) -> list[tuple[str, str]]:
     )
     return [
         ("Mean change", changes),
-        ("Numbers that are not a next multiple", f"{own.far:,}, up to {own.beyond:,} multiples further"),
+        (
+            "Numbers not rounded to an adjacent multiple",
+            f"{own.far:,}, up to {own.beyond:,} multiples further",
+        ),
     ]

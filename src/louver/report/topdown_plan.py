@@ -48,9 +48,9 @@ def plan_report(forecast: PlanForecast) -> str:
     """The page as HTML. It is public: nothing on it comes from the records."""
     sections = [
         f'<p class="verdict">{escape(" ".join(forecast.in_words()))}</p>',
-        "<p>This page is public: it comes from the spec and public files, no record was opened, and nothing was spent.</p>",
+        "<p>This page is public: it is made from the spec and public files; no record was opened, and nothing was spent.</p>",
         *(f"<p>{escape(sentence)}</p>" for sentence in forecast.notes),
-        picture(forecast.plot(), "How each plan shares the budget out, and what errors it leads to."),
+        picture(forecast.plot(), "How each plan divides the budget, and the errors that result."),
         "<h2>Every query at every level</h2>",
         table(
             [
@@ -79,7 +79,7 @@ def plan_report(forecast: PlanForecast) -> str:
                 for line in forecast.lines
             ),
         ),
-        "<p>Errors are those of one count in one region, averaged over regions. A share is of the whole budget.</p>",
+        "<p>Errors are those of one count in one region, averaged over regions. Shares are of the whole budget.</p>",
         *([] if forecast.spine is None else _spine(forecast.spine)),
     ]
     how = (

@@ -121,7 +121,7 @@ class Attribute:
         (('<25', '25-54', '55+'), [0, 1, 2])
         """
         if recode.attribute not in ("", self.name):
-            raise self._error(f'cannot take the recode of attribute "{recode.attribute}"')
+            raise self._error(f'does not fit the recode of attribute "{recode.attribute}"')
         if recode.bins is not None:
             return self._binned(recode.bins)
         if recode.level is not None:
@@ -135,7 +135,7 @@ class Attribute:
         if "" in self._codes or self.missing == "":
             raise self._error("has an empty label; every label needs text")
         if self.labels and self.missing is not None and self.missing not in self._codes:
-            raise self._error("counts missing values under a label it does not list; add it to the labels")
+            raise self._error("counts missing values under a label that is not listed; add it to the labels")
         if self.kind in (Kind.INTEGER, Kind.NUMBER):
             values = [self._value_of(position) for position in self._numeric_codes()]
             if any(a >= b for a, b in pairwise(values)):
@@ -176,13 +176,13 @@ class Attribute:
             value = math.nan
         if not math.isfinite(value) or (self.kind is Kind.INTEGER and not INTEGER_LABEL.fullmatch(label)):
             expected = "whole numbers" if self.kind is Kind.INTEGER else "numbers"
-            raise self._error(f"is of kind {self.kind.value}, but label {code + 1} is none; give {expected}")
+            raise self._error(f"is of kind {self.kind.value}, but label {code + 1} is not; give {expected}")
         return value
 
     def _check_hierarchy(self, hierarchy: Hierarchy) -> None:
         for position, label in enumerate(self.labels, start=1):
             if not hierarchy.has_leaf(label):
-                message = f"has its label {position} not among the leaves of {hierarchy.source}; add the leaf"
+                message = f"has label {position}, which is no leaf of {hierarchy.source}; add the leaf"
                 raise self._error(message)
 
     def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, Ints]:
@@ -192,7 +192,7 @@ class Attribute:
         """
         whole = self._numeric_kind() is Kind.INTEGER
         if whole and not all(edge.is_integer() for edge in edges):
-            raise self._error("is of kind integer and needs whole numbers as bins")
+            raise self._error("is of kind integer, so its bins must be whole numbers")
         labels = bin_labels(edges, whole=whole)
         if self.missing is not None:
             labels = (*labels, self.missing)
@@ -217,12 +217,14 @@ class Attribute:
                 code = self._codes.get(label)
                 if code is None:
                     raise self._error(
-                        f'lacks label {position} of the group "{new}" in its recode; check its spelling'
+                        f'does not have label {position} of the group "{new}" in its recode; check its spelling'
                     )
                 targets[code] = new
         for code, label in enumerate(self.labels):
             if targets[code] is None and label in merge:
-                message = f'keeps a label named like the group "{label}" of its recode; add it to that group'
+                message = (
+                    f'keeps a label with the name of the group "{label}" of its recode; add it to that group'
+                )
                 raise self._error(message)
         return [label if new is None else new for label, new in zip(self.labels, targets, strict=True)]
 

@@ -81,7 +81,7 @@ class Hierarchy:
     def from_csv(cls, path: str | Path) -> Hierarchy:
         """Read the ARX layout: one line per leaf, its labels from most specific to most general.
 
-        Fields are separated by `;` or `,`; a first line such as `level0,level1` is a header; the file may
+        Separator of fields `;` or `,`; a first line such as `level0,level1` is a header; the file may
         be compressed (`.gz`).
         """
         name = Path(path).name
@@ -89,10 +89,10 @@ class Hierarchy:
         if rows and all(HEADER.fullmatch(label) for label in rows[0]):
             rows = rows[1:]
         if not rows:
-            raise InputError(f"{name} has no rows; give one line per leaf.", file=name)
+            raise InputError(f"{name} has no rows; write one line per leaf.", file=name)
         for number, row in enumerate(rows, start=1):
             if len(row) != len(rows[0]):
-                message = f"{name}: row {number} has another number of levels than row 1; give each leaf all."
+                message = f"{name}: row {number} does not have as many levels as row 1; every leaf needs all levels."
                 raise InputError(message, file=name, row=number)
         return cls.from_levels(list(zip(*rows, strict=True)), source=name)
 
@@ -115,7 +115,7 @@ class Hierarchy:
         (('44001', '44003'), ('44',))
         """
         if not lengths or lengths[0] < 1 or any(a >= b for a, b in pairwise(lengths)):
-            raise InputError(f"{source} needs prefix lengths that are positive and increase.")
+            raise InputError(f"{source} needs prefix lengths that are positive and increasing.")
         for number, code in enumerate(codes, start=1):
             if len(code) < lengths[-1]:
                 message = f"{source}: code {number} is shorter than the longest prefix; check the lengths."
@@ -209,14 +209,14 @@ class Hierarchy:
 
     def _check_shape(self) -> None:
         if not self.columns or not self.columns[0]:
-            raise InputError(f"{self.source} has no leaves; give at least one.")
+            raise InputError(f"{self.source} has no leaves; it needs at least one.")
         for level, column in enumerate(self.columns):
             if len(column) != len(self.columns[0]):
-                raise InputError(f"{self.source}: level {level} has another number of entries than level 0.")
+                raise InputError(f"{self.source}: level {level} does not have as many entries as level 0.")
             if "" in column:
                 row = column.index("") + 1
                 message = (
-                    f"{self.source}: row {row} has no label at level {level}; give each leaf all levels."
+                    f"{self.source}: row {row} has no label at level {level}; every leaf needs all levels."
                 )
                 raise InputError(message, file=self.source, row=row)
 
@@ -237,10 +237,7 @@ class Hierarchy:
         wrong = np.flatnonzero(parents[child] != above)
         if wrong.size:
             row = int(wrong[0]) + 1
-            message = (
-                f"{self.source}: row {row} puts its label of level {level} under another label of level "
-                f"{level + 1} than an earlier row; a label has one parent."
-            )
+            message = f"{self.source}: row {row} puts its label of level {level} under a different label of level {level + 1} than an earlier row; a label has one parent."
             raise InputError(message, file=self.source, row=row)
         parents.flags.writeable = False
         return parents

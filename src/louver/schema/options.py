@@ -36,7 +36,7 @@ def _file_or_frame(value: Any) -> Any:
 Table = Annotated[
     Any, BeforeValidator(_file_or_frame), PlainSerializer(lambda v: v if isinstance(v, str) else "dataframe")
 ]
-"""A public table: a file, or from Python a dataframe."""
+"""A public table: a file, or, in Python, a dataframe."""
 
 
 def _orders(value: Any) -> Any:
@@ -56,7 +56,7 @@ def _label(value: Any) -> Any:
 
 
 Orders = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_orders)]
-"""Values of columns: a table of lists in a spec, `A=1,2` on the command line, given once for each; or names of columns alone."""
+"""Values of columns: a table of lists in a spec, `A=1,2` on the command line, repeated for each column; or just names of columns."""
 
 Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights", "orders"]
 """How a value is written on the command line."""

@@ -83,7 +83,7 @@ class Recode:
         seen: set[str] = set()
         for new, old in groups.items():
             if not new:
-                raise self._error("has a group without a name")
+                raise self._error("has a group with no name")
             if not old:
                 raise self._error(f'has the group "{new}" without labels')
             for position, label in enumerate(old, start=1):

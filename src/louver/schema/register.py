@@ -14,7 +14,7 @@ def person(group: str) -> Any:
     """The field `person`."""
     return option(
         None,
-        "With --register: column that tells one person from another; kept as keyed hashes, never published.",
+        "With --register: column that identifies a person; kept as keyed hashes, never published.",
         metavar="COLUMN",
         group=group,
     )
@@ -24,7 +24,7 @@ def new_population(group: str) -> Any:
     """The field `new_population`."""
     return option(
         False,
-        "With --register: people whom the register does not know are others than those it knows.",
+        "With --register: people not found in the register are different people from those in it.",
         group=group,
     )
 
@@ -33,7 +33,7 @@ def count_people(group: str) -> Any:
     """The field `count_people`."""
     return option(
         False,
-        "Groups are counted by people on purpose, although the records number households.",
+        "Count groups by people even though the records number households.",
         group=group,
     )
 
@@ -49,7 +49,7 @@ def unit(group: str) -> Any:
     """The field `unit`."""
     return option(
         None,
-        "Column of households or other units: a group is small if its members belong to fewer than --small of them.",
+        "Column of households or other units: a group is small if its members come from fewer than --small of them.",
         metavar="COLUMN",
         group=group,
     )

@@ -26,14 +26,14 @@ from louver.schema.validate import Options, validated
 
 __all__ = ["SOURCE", "Request", "SpecLike", "ask", "documented", "door", "requested"]
 
-Asked = TypeVar("Asked", bound=VerbOptions)
+OptionsT = TypeVar("OptionsT", bound=VerbOptions)
 
 SOURCE = tuple(name for name in SourceOptions.model_fields if name not in ("file", "uri"))
-"""Keywords of every verb that say how the data are read."""
+"""Keywords of every verb that control how the data are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Generic[Asked]):
+class Request(Generic[OptionsT]):
     """A call of a verb, checked.
 
     Parameters
@@ -55,7 +55,7 @@ class Request(Generic[Asked]):
     data: Any
     source: SourceOptions
     schema: Schema | None
-    options: Asked
+    options: OptionsT
     spec: Path | None = None
     run: Run = field(default_factory=Run, compare=False)
 
@@ -72,14 +72,14 @@ SpecLike = str | Path | Mapping[str, Any] | Spec | Request[Any] | None
 
 
 def ask(
-    model: type[Asked],
+    model: type[OptionsT],
     data: Any,
     spec: SpecLike,
     given: Mapping[str, Any],
     *,
     schema: Schema | None = None,
     needs_data: bool = True,
-) -> Request[Asked]:
+) -> Request[OptionsT]:
     """Check a call.
 
     Parameters
@@ -119,7 +119,7 @@ def ask(
     )
 
 
-def requested(spec: SpecLike, model: type[Asked]) -> Request[Asked]:
+def requested(spec: SpecLike, model: type[OptionsT]) -> Request[OptionsT]:
     """The request that `door` has put in place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
@@ -131,9 +131,11 @@ def _data(data: Any, spec: Spec | None, *, is_needed: bool) -> Any:
     if not is_needed:
         return None if spec is None else spec.data
     if spec is None:
-        raise InputError("argument FILE is missing; name the data, or a --spec that does.", option="FILE")
+        raise InputError(
+            "argument FILE is missing; name the data, or a --spec that names them.", option="FILE"
+        )
     if spec.data is None:
-        message = f"{spec.path.name} names no source file and no FILE is given; add one."
+        message = f"{spec.path.name} names no source file, and FILE is missing; add one."
         raise InputError(message, file=spec.path.name, option="FILE")
     return spec.data
 
@@ -195,14 +197,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHARED = {
-    "spec": "A spec with the source, its attributes and a section for the verb; what is given here wins.",
+    "spec": "A spec with the source, its attributes and a section for the verb; options given here take precedence.",
     "schema": "Kinds, labels, order, hierarchies and structural zeros of the columns; labels come from the data otherwise.",
     "wide": "Column of counts -> {attribute: label}, for tables with one column per cell.",
-    "ledger": "The ledger that pays; by default the one next to the data.",
+    "ledger": "The ledger that pays; by default, the one next to the data.",
     "report": "Makes the HTML page for the release directory.",
-    "run": "Receives progress, and can cancel the work.",
+    "run": "Receives progress and can cancel the work.",
 }
-"""Keywords that mean the same at every door and are not options of a command."""
+"""Keywords that have the same meaning in every function and are not options of a command."""
 
 HEADING = "\n\nParameters\n----------\n"
 ENTRY = r"^(\w+).*(?:\n    .*)+"

@@ -20,7 +20,7 @@ ALL_COLUMNS = "*"
 """Stands for every column in `missing_code`."""
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
-"""Each option given replaces the spec's settings on the same subject."""
+"""Each option replaces the spec's settings for the same subject."""
 
 ENCODINGS = [
     "utf-8",
@@ -47,7 +47,7 @@ def _encoding(name: str) -> str:
         return next(known for known in ENCODINGS if codecs.lookup(known).name == meant.name)
     except (LookupError, ValueError, StopIteration):  # a name with a zero byte raises ValueError
         known = ", ".join(ENCODINGS)
-    raise PydanticCustomError(OWN, "is not an encoding that is read; choose from {known}", {"known": known})
+    raise PydanticCustomError(OWN, "is not a known encoding; choose from {known}", {"known": known})
 
 
 def _delimiter(text: str) -> str:
@@ -71,7 +71,7 @@ def _where(text: str) -> str:
 def _missing_codes(codes: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     for values in codes.values():
         if not values or "" in values:
-            raise PydanticCustomError(OWN, "needs the values that stand for missing, as A=9,99 or *=N")
+            raise PydanticCustomError(OWN, "needs the values that stand for missing, such as A=9,99 or *=N")
     return codes
 
 
@@ -89,14 +89,14 @@ class SourceOptions(Options):
     query: str | None = option(None, "Query for a PostgreSQL database.", metavar="SQL", group="source")
     weight: str | None = option(
         None,
-        "Column of counts; without it every line is one person.",
+        "Column of counts; without it, every line is one person.",
         metavar="COLUMN",
         group="source",
     )
     wide: dict[str, dict[str, str]] = Field(default_factory=dict)
     decimal_mark: Literal[".", ","] | None = option(
         None,
-        "What marks decimals in numbers written as text; without it numbers with commas are refused.",
+        "Decimal mark of numbers written as text; without it, numbers with commas are refused.",
         metavar=".|,",
         group="source",
     )
@@ -105,7 +105,7 @@ class SourceOptions(Options):
     )
     delimiter: Annotated[str, AfterValidator(_delimiter)] | None = option(
         None,
-        "What separates the fields of a CSV file: one sign, or tab (default: comma, semicolon or tab, by its header).",
+        "Separator of the fields of a CSV file: one character, or tab (default: comma, semicolon or tab, whichever the header has).",
         metavar="SIGN",
         group="source",
     )
@@ -133,13 +133,13 @@ class SourceOptions(Options):
     )
     date_order: Literal["dmy", "mdy", "ymd"] | None = option(
         None,
-        "Order of day, month and year in dates such as 03/04/2020; without it dates that can be read in two ways are refused.",
+        "Order of day, month and year in dates such as 03/04/2020; without it, ambiguous dates are refused.",
         metavar="dmy|mdy|ymd",
         group="source",
     )
     weight_is_count: bool = option(
         False,
-        "The weight column counts people, although it looks like money or a sampling weight.",
+        "The weight column does count people, although it looks like money or a sampling weight.",
         group="source",
     )
 

@@ -61,7 +61,7 @@ __all__ = [
 VERBS = ("profile", "bounds", "audit", "protect", "anonymize", "groups", "topdown")
 
 PLACEHOLDER = "FILL IN"
-"""What `louver profile` leaves for a person to write; no verb accepts it as a value."""
+"""What `louver profile` leaves for the user to fill in; no verb accepts it as a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +279,9 @@ class Spec:
         """Options of one verb, still to be validated by it; an unfilled placeholder is refused."""
         key = _placeholder(self.verbs[verb], verb)
         if key is not None:
-            message = f'{self.path.name}: key "{key}" still holds the placeholder; fill it in, or take the line out.'
+            message = (
+                f'{self.path.name}: key "{key}" still has the placeholder; fill it in, or delete the line.'
+            )
             raise InputError(message, file=self.path.name, option=key)
         return copy.deepcopy(dict(self.verbs[verb]))
 

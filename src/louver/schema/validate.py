@@ -152,9 +152,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         at = f"at line {place[1]}, column {place[2]}" if place else "at its end"
         problem = f"is not valid TOML {at}; correct the syntax there"
     except RecursionError:
-        problem = "has lists or tables nested too deeply; write them flat"
+        problem = "has lists or tables nested too deeply; flatten them"
     except ValueError:  # Python refuses integers of more than a few thousand digits
-        problem = "holds a number with too many digits; shorten it"
+        problem = "has a number with too many digits; shorten it"
     # Raised here, not in the handler: the parser's own message may quote the file.
     raise InputError(f"{name} {problem}.", file=name)
 

@@ -181,7 +181,7 @@ class _Parser:
     def _negated(self) -> Condition:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise InputError(f"is nested more than {MAX_DEPTH} deep; write it flat")
+            raise InputError(f"is nested more than {MAX_DEPTH} levels deep; flatten it")
         found: Condition
         if self.kind == "not":
             self._take("not")
@@ -205,7 +205,7 @@ class _Parser:
             self._take("in")
             return self._negatable(is_negated, Among(column, self._values()))
         if self.kind not in ("=", "!=", "<", "<=", ">", ">="):
-            self.refuse("a comparison such as =, <, in or is missing")
+            self.refuse("a comparison (=, <, in, is missing)")
         operator: Operator = self.kind  # type: ignore[assignment]
         self._next += 1
         if self.kind == "column":

@@ -264,7 +264,7 @@ def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> ConditionalB
     totals = feasible_totals([row_set(shares, row, most[row]) for row in rows], nested)
     if totals is None:
         raise InfeasibleError(
-            "no number of people fits the conditionals and the counts beside them; check the tables."
+            "no number of people agrees with both the conditionals and the counts; check the tables."
         )
     lower = np.zeros(shares.printed.shape, dtype=np.int64)
     upper = np.full(shares.printed.shape, UNBOUNDED, dtype=np.int64)

@@ -26,10 +26,10 @@ from louver.tables.system import IntArray, Intervals, System
 __all__ = ["PATIENCE", "Component"]
 
 SHORT, LONG = 1000, 6000
-"""Steps of a first repair per hundred equalities, and steps of a repair for a side that is still open."""
+"""Steps of the first repair per hundred equalities, and steps of the repair of a side that is still open."""
 
 FIRST_BATCH, BATCH_STEPS = 16, 400
-"""Initial number of sides that one table is meant to settle, and steps of a repair for several sides."""
+"""Initial number of sides that one table is expected to settle, and steps of a repair for several sides."""
 
 FEW_ROUNDS, MANY_ROUNDS, LIGHT = 8, 40, 1e-3
 """Rounds of proportional fitting (few, many), and the weight of an empty cell in it."""

@@ -27,7 +27,7 @@ from louver.tables.system import IntArray
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
 
 MAX_WORK = 1_000_000_000
-"""Cells that one search may sum, a second or two."""
+"""Cells that one search may sum (a second or two of work)."""
 
 MAX_ROOM = 30_000_000
 """Sums that one search may keep."""

@@ -241,7 +241,7 @@ def refined(attributes: Sequence[Attribute], crosses: Iterable[Cross], extra: It
     if prod(shape) > MAX_CELLS:
         raise InputError(
             f"the tables together cross {' x '.join(str(size) for size in shape)} categories, more than {MAX_CELLS:,} "
-            "cells; leave attributes out or merge categories.",
+            "cells; leave out attributes or merge categories.",
             option="tables",
         )
     return Domain(attributes=tuple(attributes), classes=tuple(classes), shape=tuple(shape))

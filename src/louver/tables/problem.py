@@ -171,11 +171,11 @@ class _Parts:
         self.shares: list[tuple[int, int, Shares]] = []
 
     def add_margin(self, piece: int, assign: IntArray, lower: IntArray, upper: IntArray) -> None:
-        is_told = (lower > 0) | (upper < UNBOUNDED)
-        if not is_told.all():
-            number = np.where(is_told, np.cumsum(is_told) - 1, -1)
+        is_bounded = (lower > 0) | (upper < UNBOUNDED)
+        if not is_bounded.all():
+            number = np.where(is_bounded, np.cumsum(is_bounded) - 1, -1)
             assign = np.where(assign >= 0, number[assign], -1)
-            lower, upper = lower[is_told], upper[is_told]
+            lower, upper = lower[is_bounded], upper[is_bounded]
         inside = assign >= 0
         self.alive[inside] &= upper[assign[inside]] > 0
         self.blocks.append((piece, assign, lower, upper))
@@ -382,7 +382,7 @@ def _check_truth(problem: TablesProblem, pieces: Sequence[Piece], truth: IntArra
     """Check that every row holds for the records themselves."""
     system = problem.system
     if truth[problem.group < 0].any():
-        raise InfeasibleError("the tables rule out a cell that the records have; check the files.")
+        raise InfeasibleError("the tables rule out a cell that occurs in the records; check the files.")
     assert system.truth is not None
     sums = system.matrix @ system.truth
     wrong = np.flatnonzero((sums < system.row_lower) | (sums > system.row_upper))

@@ -177,7 +177,7 @@ def _keep(component: Component, columns: IntArray, witnesses: Witnesses | None) 
 def _propagated(problem: TablesProblem, run: Run) -> System:
     system, clash = problem.system.propagated(run)
     if clash >= 0:
-        raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
+        raise InfeasibleError("no table agrees with everything published; some pieces contradict each other.")
     return system
 
 
@@ -315,7 +315,7 @@ def _with_point(part: System, run: Run) -> System:
         return part
     found = feasible_point(part, SEARCH_EFFORT, run)
     if found.is_impossible:
-        raise InfeasibleError("no table agrees with all that is published; a piece contradicts another.")
+        raise InfeasibleError("no table agrees with everything published; some pieces contradict each other.")
     if found.point is None or not part.holds(found.point):
         return part
     return System(

@@ -44,7 +44,7 @@ from louver.topdown.solve import (
     Report,
     check_measurable,
     estimate_from,
-    folder_beside,
+    folder_next_to,
     open_payer,
     release_paid,
     release_seeded,
@@ -124,7 +124,7 @@ def topdown(
     `docs/proofs/topdown.md`.
     """
     folders = (work_of(Path(out)), Path(out)) if resume and out is not None else ()
-    with open_engine(engine, folder_beside(out), run) as workers:
+    with open_engine(engine, folder_next_to(out), run) as workers:
         plan = _plan(spec, data, run, folders, estimator=estimator, shrink=shrink, intervals=intervals)
         if seed is not None:
             if out is not None:
@@ -310,7 +310,7 @@ def estimate(
     folder = Path(measurements)
     how: dict[str, Any] = {"estimator": estimator, "shrink": shrink, "intervals": intervals}
     extension = _extension(spec, None, run, **how)
-    with open_engine(engine, folder_beside(folder), run) as workers:
+    with open_engine(engine, folder_next_to(folder), run) as workers:
         plan = _plan(spec, None, run, (folder,), **how) if extension is None else extension.plan
         if out is not None:
             check_out(Path(out))
@@ -363,7 +363,7 @@ def extend(
     from louver.topdown.extension.repair import check_extendable
     from louver.topdown.extension.result import check_payer, estimate_extension, measure_extension
 
-    with open_engine(engine, folder_beside(out), run) as workers:
+    with open_engine(engine, folder_next_to(out), run) as workers:
         folder = Path() if seed is not None else _paid_folder(out, evaluate=evaluate)
         extension = read_extension(spec, data, seeded=seed is not None, run=run).with_intervals(intervals)
         check_extendable(extension, run)
@@ -503,7 +503,9 @@ def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
     if evaluate:
         raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
     if out is None:
-        raise InputError("option --out is missing; noise is drawn once and has to be kept.", option="--out")
+        raise InputError(
+            "option --out is missing; noise is drawn only once and must be kept.", option="--out"
+        )
     return Path(out)
 
 

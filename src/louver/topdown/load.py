@@ -29,7 +29,6 @@ from louver.schema.recode import Recode
 from louver.schema.spec import Spec, as_spec
 from louver.schema.validate import validated
 from louver.topdown.knowledge.implied import UNBOUNDED
-from louver.topdown.measuring.noise_plan import measurable
 from louver.topdown.options import (
     BoundOptions,
     CovariateOptions,
@@ -39,10 +38,11 @@ from louver.topdown.options import (
     SharesOptions,
     TopDownOptions,
 )
-from louver.topdown.planning.shares import Aim, choose_shares, with_shares
+from louver.topdown.planning.shares import with_shares
 from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
 from louver.topdown.spine.areas import read_area_kinds
 from louver.topdown.spine.arrange import ArrangedSpine, arrange
+from louver.topdown.spine.shares import default_shares
 
 __all__ = [
     "SpecLike",
@@ -157,8 +157,7 @@ def read_design(
         arrangement=arrangement,
     )
     if shares is None and published is None:
-        aim = Aim.named("even", design)
-        return with_shares(design, choose_shares(design, measurable(design), aim).shares)
+        return with_shares(design, default_shares(design))
     return design
 
 
@@ -186,8 +185,8 @@ def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[A
             raise InputError(message, column=recode.attribute, option="geography")
     attributes = tuple(attribute for attribute in spec.schema.coded if attribute.name not in regions)
     if not attributes:
-        beside = " besides the regions" if regions else ""
-        raise InputError(f"{where} needs at least one attribute{beside}.", option="attributes")
+        suffix = " besides the regions" if regions else ""
+        raise InputError(f"{where} needs at least one attribute{suffix}.", option="attributes")
     for attribute in attributes:
         if not attribute.labels:
             message = (

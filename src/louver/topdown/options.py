@@ -307,13 +307,13 @@ class RunOptions(Options):
     )
     shrink: Shrink | None = option(
         None,
-        'For bayes: standard deviations that small groups may be shrunk by, or "off"; in place of the spec\'s.',
+        'For bayes: standard deviations that small groups may be shrunk by, or "off"; instead of the spec\'s.',
         metavar="K",
         group="run",
     )
     intervals: Simulations | None = option(
         None,
-        "Simulations that standard errors and intervals are read from, 0 for none; in place of the spec's.",
+        "Simulations that standard errors and intervals are read from, 0 for none; instead of the spec's.",
         metavar="N",
         group="run",
     )

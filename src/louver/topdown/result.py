@@ -324,9 +324,9 @@ class TopDownRelease(Shown):
 
     def _results(self) -> dict[str, Any]:
         """The JSON result without its times, and what else the page shows."""
-        told = {key: value for key, value in self.to_dict().items() if key not in NOT_IN_MANIFEST}
-        levels = [entry | more for entry, more in zip(told["levels"], level_figures(self), strict=True)]
-        return {**told, "levels": levels, **release_figures(self)}
+        content = {key: value for key, value in self.to_dict().items() if key not in NOT_IN_MANIFEST}
+        levels = [entry | more for entry, more in zip(content["levels"], level_figures(self), strict=True)]
+        return {**content, "levels": levels, **release_figures(self)}
 
     def _promise(self, csv: bool) -> dict[str, Any]:
         """What `verify` recomputes from the published files."""
@@ -413,8 +413,8 @@ class TopDownRelease(Shown):
         return plot_release(self)
 
     def __repr__(self) -> str:
-        told = "" if self.is_private else " NOT PRIVATE"
-        lines = [f"TopDownRelease: {self.n_people:,} people, {self.plan.loss}{told}"]
+        content = "" if self.is_private else " NOT PRIVATE"
+        lines = [f"TopDownRelease: {self.n_people:,} people, {self.plan.loss}{content}"]
         for level in self.estimate.levels:
             line = f"  {level.name}: {counted(level.regions, 'region')}"
             if self.evaluation is not None:
@@ -422,7 +422,7 @@ class TopDownRelease(Shown):
                 line += ", mean absolute error " + ", ".join(f"{q} {x:.3g}" for q, x in errors.items())
             lines.append(line)
         if self.debited not in (None, str(self.plan.loss)):
-            lines.insert(1, f"  debited: {self.debited}, which is what the ledger counts")
+            lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
         lines[2:2] = [f"  not protected: {what}" for what in self.not_protected]
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")

@@ -48,7 +48,7 @@ __all__ = [
     "Report",
     "check_measurable",
     "estimate_from",
-    "folder_beside",
+    "folder_next_to",
     "open_payer",
     "release_paid",
     "release_seeded",
@@ -113,7 +113,7 @@ def release_seeded(
         return write(release, folder)
 
 
-def folder_beside(out: str | Path | None) -> Path:
+def folder_next_to(out: str | Path | None) -> Path:
     """Where the measurements of a release are kept while it is made, or of one that is not written."""
     return Path(tempfile.gettempdir()) if out is None else Path(out).absolute().parent
 

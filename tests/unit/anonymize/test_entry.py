@@ -191,7 +191,7 @@ def test_too_many_classes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     file = people(tmp_path)
     release_of(file, tmp_path / "register")
     monkeypatch.setattr(register, "MOST_CELLS", 10)
-    with pytest.raises(InputError, match="too many classes to be audited together with ill"):
+    with pytest.raises(InputError, match="too many classes for an audit together with ill"):
         lv.audit(file, tables=[ILL], registry=tmp_path / "register")
 
 

@@ -50,7 +50,7 @@ def test_a_household_number_without_a_role_stops_the_run_and_says_what_to_do() -
     with pytest.raises(InputError) as caught:
         lv.anonymize(survey(), **ASKED)
     said = str(caught.value)
-    assert '"hhid" (groups a few records each, like the number of a household)' in said
+    assert '"hhid" (each value groups a few records, like a household number)' in said
     assert "in --unit if it numbers households" in said and caught.value.column == "hhid"
 
 
@@ -60,7 +60,7 @@ def test_a_household_number_of_any_name_stops_the_run() -> None:
     random = np.random.default_rng(1)
     rooms = random.integers(1, 7, 60)[home]
     table = pa.table({"nr": home, "age": random.integers(0, 9, 180), "rooms": rooms})
-    with pytest.raises(InputError, match=r'"nr" \(groups a few records each'):
+    with pytest.raises(InputError, match=r'"nr" \(each value groups a few records'):
         lv.anonymize(table, quasi=["age"], keep=["rooms"], k=3, method="greedy")
 
 

@@ -106,7 +106,7 @@ def test_what_against_refuses(tmp_path: Path) -> None:
         lv.anonymize(people(), quasi=["age"], k=3, against=[out])
     text = (out / "manifest.json").read_text().replace('"verb": "anonymize"', '"verb": "groups"')
     (out / "manifest.json").write_text(text)
-    with pytest.raises(InputError, match="no release of louver anonymize"):
+    with pytest.raises(InputError, match="not a release of louver anonymize"):
         lv.anonymize(people(), quasi=["age"], k=3, against=[out])
 
 

@@ -108,7 +108,7 @@ def test_numbers_that_were_coded_are_not_called_unchanged():
     assert "published unchanged: size\n  published coded: pay (rounded to multiples of 50)" in repr(release)
     assert release.n_alone == 2 and "2 of 6 records are unique to anyone who knows" in repr(release)
     report = anonymize_report(release)
-    assert "Person by person: size, pay rounded to multiples of 50." in report
+    assert "Published unchanged: size, pay rounded to multiples of 50." in report
     assert "<td>pay=50</td>" in report
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.anonymize.metrics import worked_out
+from louver.anonymize.metrics import derivable_values
 from louver.errors import InputError
 from louver.report.anonymize import anonymize_report, inside_report
 from louver.run import Run
@@ -57,7 +57,7 @@ def test_names_that_nobody_listed_are_refused_by_name_not_by_value() -> None:
 
 def test_names_that_come_again_are_refused_for_what_they_are_called() -> None:
     table = pa.table({"age": [*range(20)] * 2, "Surname": ["Smith", "Jones"] * 20})
-    with pytest.raises(InputError, match='"Surname" \\(named like something that names a person\\)'):
+    with pytest.raises(InputError, match='"Surname" \\(its name suggests that it identifies a person\\)'):
         lv.anonymize(table, quasi=["age"], k=2)
 
 
@@ -163,7 +163,7 @@ def test_worked_out_by_definition(seed: int) -> None:
         is_generalised = release.table["q"][i].as_py().startswith("[")
         exactly, nearly = exactly + (is_exact and is_generalised), nearly + (is_near and is_generalised)
     assert (found.exactly, found.nearly) == (exactly, nearly)
-    assert worked_out(pa.table(values), [], (), (), np.zeros(60, np.int64), Run()) == ()
+    assert derivable_values(pa.table(values), [], (), (), np.zeros(60, np.int64), Run()) == ()
 
 
 @pytest.mark.parametrize("change", ["a column more", "a column less", "another form"])

@@ -75,7 +75,7 @@ def test_few_records_elsewhere_are_no_matter_where_the_rule_gives_nothing_away()
     assert lv.audit(mixed, weight="n", tables=[shares]).question.near_small in (0, None)
     apart = [{**shares, "rows": ["land"]}, {"name": "parts", "by": ["part"]}]
     found = lv.audit(mixed, weight="n", tables=apart)
-    assert found.question.near_small is None and "not found out" in repr(found)
+    assert found.question.near_small is None and "not known" in repr(found)
 
 
 def test_a_hierarchy_tells_of_labels_that_no_record_has(tmp_path):

@@ -173,7 +173,7 @@ def test_a_table_beside_it_can_make_hiding_pointless():
     found = patterns(truth, [crossed("ab"), beside])
     assert list(found) == [0] and not found[0].is_safe and not found[0].is_possible
     told = lv.audit(records(truth), weight="count", tables=[crossed("ab"), beside], hide=True).hide[0].words
-    assert told == "no choice of cells protects all small ones beside the other tables"
+    assert told == "no choice of cells protects all small ones, given the other tables"
 
 
 def test_without_time_no_pattern_is_safe():

@@ -139,7 +139,7 @@ def test_an_earlier_file_of_records_is_judged_by_its_units(tmp_path: Path) -> No
     ("more", "told"),
     [
         ({"unit": "none"}, 'no column "none"'),
-        ({"unit": "town"}, 'column "town" is named in --unit and in a table'),
+        ({"unit": "town"}, 'column "town" is in --unit and in a table'),
         ({"unit": "hhid", "count_people": True}, "--unit and --count-people contradict"),
     ],
 )

@@ -18,9 +18,9 @@ import louver as lv
 from louver._verdict import Level
 from louver.data import people as people_module
 from louver.errors import InputError
+from louver.release import disclosures
 from louver.release import register as register_module
-from louver.release import told
-from louver.release.memory import Memory
+from louver.release.matched_register import MatchedRegister
 from louver.release.register import Register
 from louver.schema.source import SourceOptions
 
@@ -199,7 +199,7 @@ def test_people_without_a_column_in_common_are_not_taken_for_others(people: Path
     other = people.with_name("other.csv")
     pa.csv.write_csv(pa.table({"sex": ["f", "m"], "count": [30, 40]}), other)
     with pytest.raises(
-        InputError, match="publication 1 are about the same people, for they have no column in common"
+        InputError, match="publication 1 are about the same people, for they have no columns in common"
     ):
         lv.audit(
             other,
@@ -211,7 +211,7 @@ def test_people_without_a_column_in_common_are_not_taken_for_others(people: Path
 
 def test_the_same_records_are_no_new_population(people: Path) -> None:
     publish(people, EVERYONE, "one")
-    with pytest.raises(InputError, match="--new-population: people.csv holds the records") as caught:
+    with pytest.raises(InputError, match="--new-population: people.csv has the same records") as caught:
         lv.audit(
             people,
             weight="count",
@@ -276,7 +276,7 @@ def test_a_spoilt_sketch_and_an_entry_of_another_format_are_one_sentence(people:
     without = {key: value for key, value in entry.items() if key != "format"}
     for other, says in (
         ({**entry, "format": 2}, "a format that this version of louver"),
-        (without, "was changed by hand"),
+        (without, "was edited"),
     ):
         (folder / "000001.json").write_text(json.dumps({**other, "digest": register_module._digest(other)}))
         with pytest.raises(InputError, match=says):
@@ -287,7 +287,7 @@ def test_a_spoilt_sketch_and_an_entry_of_another_format_are_one_sentence(people:
 def test_an_entry_that_no_register_has_is_one_sentence(people: Path, spoilt: str) -> None:
     publish(people, EVERYONE, "one")
     (people.parent / "register/000001.json").write_text(spoilt)
-    with pytest.raises(InputError, match="entry 1 does not fit its hash"):
+    with pytest.raises(InputError, match="entry 1 does not match its hash"):
         Register(people.parent / "register")
 
 
@@ -301,16 +301,16 @@ def test_files_of_a_register_are_read_up_to_a_size(people: Path, monkeypatch: py
     (folder / "head").unlink()
     register = Register(folder)
     monkeypatch.setattr("louver.release.register.MOST_BYTES", 20)
-    with pytest.raises(InputError, match="tells so much"):
+    with pytest.raises(InputError, match="store a publication this large"):
         register.append({"tables": []}, records)
     with pytest.raises(InputError, match="lacks people-"):
         register.sketch(records)
-    with pytest.raises(InputError, match="does not fit its hash"):
+    with pytest.raises(InputError, match="does not match its hash"):
         Register(folder)
 
 
 def test_a_new_register_says_so(people: Path) -> None:
-    assert "register is new: it knows of nothing" in publish(people, EVERYONE, "one").remark
+    assert "register is new: it has no earlier publications" in publish(people, EVERYONE, "one").remark
     assert publish(people, EVERYONE, "again").remark is None
 
 
@@ -336,9 +336,11 @@ def test_every_kind_of_table_is_published_verified_and_remembered(people: Path, 
 
 
 def enter_classes(people: Path, classes: list) -> None:
-    memory = Memory.of(people.parent / "register", people, SourceOptions(weight="count"), is_publishing=True)
+    memory = MatchedRegister.of(
+        people.parent / "register", people, SourceOptions(weight="count"), is_publishing=True
+    )
     names = list(dict.fromkeys(name for where, _ in classes for name in where))
-    file = told.file(
+    file = disclosures.file(
         "5-anonymous",
         quasi=names,
         values=[[where.get(name) for where, _ in classes] for name in names],
@@ -437,7 +439,7 @@ def test_a_kill_leaves_an_entry_whole_or_not_at_all(people: Path, event: str) ->
     entries = Register(people.parent / "register").entries
     assert len(entries) == (0 if event == "link" else 1)
     assert not (people.parent / "one").exists()
-    # Whatever the kill left, the same tables can be published, and what they would give away is still refused.
+    # Whatever the kill left, the same tables can be published, and what they would disclose is still refused.
     assert publish(people, EVERYONE, "one").published
     assert publish(people, TOWN_A, "two").published is None
 
@@ -451,7 +453,7 @@ def test_an_edited_missing_or_rolled_back_entry_is_noticed(people: Path) -> None
     told = json.loads(kept)
     told["content"]["tables"] = []
     first.write_text(json.dumps(told))
-    with pytest.raises(InputError, match="entry 1 does not fit its hash"):
+    with pytest.raises(InputError, match="entry 1 does not match its hash"):
         Register(folder)
     first.write_text("{")
     with pytest.raises(InputError, match="entry 1"):
@@ -528,12 +530,12 @@ def test_a_filter_meets_recodes_and_filters_of_the_tables(people: Path) -> None:
         "where": {"town": ["both"]},
         "recode": {"town": {"both": ["A", "B"]}},
     }
-    with pytest.raises(InputError, match='"merged" merges labels of "town" of which --where') as caught:
+    with pytest.raises(InputError, match='"merged" merges labels of "town", but --where') as caught:
         audit_some(people, "town = 'A'", merged)
     assert (caught.value.option, caught.value.column) == ("--where", "town")
     renamed = {**merged, "where": {"town": ["first"]}, "recode": {"town": {"first": ["A"]}}}
     assert audit_some(people, "town = 'A'", renamed, "one").published
-    with pytest.raises(InputError, match="shares no label with --where"):
+    with pytest.raises(InputError, match="excludes every label of --where"):
         audit_some(people, "town = 'B'", TOWN_A)
     known = [{"where": {"ill": "y"}, "exactly": 9}]
     found = audit_some(people, "town = 'A'", EVERYONE, known=known, targets=[{"by": ["town"]}])
@@ -543,8 +545,8 @@ def test_a_filter_meets_recodes_and_filters_of_the_tables(people: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        ("town = 'A' or ill = 'y'", "names several columns"),
-        ("town = ill", "names several columns"),
+        ("town = 'A' or ill = 'y'", "involves several columns"),
+        ("town = ill", "involves several columns"),
         ("count > 26", 'cuts through a label of "count"'),
     ],
 )
@@ -600,7 +602,7 @@ def test_a_few_people_whom_a_sample_may_miss_are_not_taken_for_others(
     )
     with pytest.raises(
         InputError,
-        match="it is not known whether .* one of them holds too few people to look for them in a sample",
+        match="it is not known whether .* one of them has too few people to be found in a sample",
     ) as caught:
         lv.audit(tmp_path / "few.csv", **asked)
     assert "--new-population" in str(caught.value)
@@ -611,7 +613,7 @@ def test_a_folder_of_other_files_is_no_register(people: Path) -> None:
     published = publish(people, EVERYONE, "one").published
     before = sorted(os.listdir(published))
     with pytest.raises(
-        InputError, match="one holds other files and no register; name a new or an empty folder"
+        InputError, match="one is not a register but has other files; name a new or an empty folder"
     ):
         Register(published)
     assert sorted(os.listdir(published)) == before

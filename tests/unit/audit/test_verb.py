@@ -228,7 +228,7 @@ def test_the_report_shows_reasons_in_words(people):
     assert "minus" in page and "leaves 3 people" in page
     assert "every&lt;b&gt;one" in page and "every<b>one" not in page
     safe = audit_report(lv.audit(people, weight="count", tables=[{"name": "t", "by": ["town"]}]), "spec.toml")
-    assert "No small count is given away" in safe
+    assert "No small count is disclosed" in safe
 
 
 def test_work_can_be_stopped(people):
@@ -345,7 +345,7 @@ def test_structural_zeros_are_known_to_everybody(tmp_path):
 def test_a_joint_domain_too_large_is_one_sentence():
     labels = [str(n) for n in range(200)]
     wide = pa.table(dict.fromkeys("abc", labels))
-    with pytest.raises(InputError, match="cells; leave attributes out or merge categories"):
+    with pytest.raises(InputError, match="cells; leave out attributes or merge categories"):
         lv.audit(wide, tables=[{"name": "t", "by": ["a", "b", "c"]}])
 
 

@@ -248,7 +248,7 @@ def test_rows_that_are_no_conditionals(cells, decimals, match, row, option):
 
 
 def test_a_cell_given_twice():
-    with pytest.raises(InputError, match="row 3 of table.csv gives a cell that row 1 gave already") as caught:
+    with pytest.raises(InputError, match="row 3 of table.csv repeats the cell of row 1") as caught:
         from_conditionals(
             (SEX, WARD),
             np.array([[0, 0], [0, 1], [0, 0]]),

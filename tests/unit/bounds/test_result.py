@@ -207,7 +207,7 @@ def test_suggestions_are_written_with_their_measure():
         }
     assert found.to_frame().num_rows == len(found.lines)
     assert repr(found).startswith(
-        f"{len(found.lines)} redesigns without a disclosed small cell or a row that tells a status (nothing keeps more"
+        f"{len(found.lines)} redesigns without a disclosed small cell or a row that reveals a status (nothing keeps more"
     )
 
 

@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_made(
 
     found = lv.bounds.suggest(people, rows=["town"], cols=["ill"], weight="count", seconds=30)
     monkeypatch.setattr(Path, "mkdir", fail)
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         found.write_recodes(tmp_path / "r")
 
 

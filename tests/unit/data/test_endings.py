@@ -33,9 +33,9 @@ def test_what_may_be_uploaded_is_what_is_read(tmp_path: Path, ending: str) -> No
         open_source(path).close()
     except InputError as error:
         told = str(error)
-    assert ("has no known ending" in told) == (ending not in endings_of())
+    assert ("has no known file extension" in told) == (ending not in endings_of())
     assert (ending in Receiver(take=None).endings) == (  # type: ignore[arg-type]
-        "has no known ending" not in told and ending not in (".duckdb", ".db")
+        "has no known file extension" not in told and ending not in (".duckdb", ".db")
     )
 
 
@@ -52,10 +52,10 @@ def test_a_spec_is_no_table() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("delimiter", ";", "--delimiter is for CSV and TSV files"),
-        ("encoding", "cp1252", "--encoding is for CSV, TSV, Stata, SPSS and SAS files"),
-        ("header_row", 2, "--header-row is for CSV, TSV and Excel files"),
-        ("keep_codes", True, "--keep-codes is for Stata, SPSS and SAS files"),
+        ("delimiter", ";", "--delimiter applies only to CSV and TSV files"),
+        ("encoding", "cp1252", "--encoding applies only to CSV, TSV, Stata, SPSS and SAS files"),
+        ("header_row", 2, "--header-row applies only to CSV, TSV and Excel files"),
+        ("keep_codes", True, "--keep-codes applies only to Stata, SPSS and SAS files"),
     ],
 )
 def test_an_option_names_the_files_that_it_is_for(

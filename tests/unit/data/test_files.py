@@ -108,7 +108,7 @@ def test_conditions(tmp_path: Path, where: str) -> None:
     expected = CONDITIONS[where]
     if not expected:
         with pytest.raises(
-            InputError, match="no row of p.csv meets --where" if expected == "" else "no column"
+            InputError, match="no row of p.csv satisfies --where" if expected == "" else "no column"
         ):
             rows(path, "name", where=where)
     else:
@@ -172,28 +172,28 @@ def test_close_names_are_suggested(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     ["1,2020-01-02,GA,4.5\n2,2020-01-03,NY,3\n", "GA,Meyer,Bonn\nNY,Schulz,Bonn\nGA,Kunz,Ulm\n"],
-    ids=["numbers", "words that come again"],
+    ids=["numbers", "words that recur"],
 )
 def test_a_first_line_of_data_is_not_repeated(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError) as caught:
         rows(written(tmp_path, content), "Mayer")
     assert str(caught.value) == (
-        'p.csv has no column "Mayer"; its first line looks like data, so add one with the names of the columns.'
+        'p.csv has no column "Mayer"; its first line looks like data; add a line with the column names.'
     )
 
 
 BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "one column by the sign given": (PEOPLE, {"delimiter": ";"}, "one column, with another separator"),
     "one column with bars": ("a|b\n1|2\n", {}, "one column, with another separator in its name"),
-    "two separators alike": ("a,b;c\n1,2;3\n", {}, "split at commas and at semicolons alike"),
+    "two separators alike": ("a,b;c\n1,2;3\n", {}, "split at commas and at semicolons"),
     "latin without a word": (f"a,b\n1,2\n{SECRET},x\n".encode("latin-1"), {}, "row 2 is not UTF-8 text in column 1"),
     "cp1252 with a hole": (b"a,b\n1,2\n\x81,x\n", {"encoding": "cp1252"}, "is not cp1252 text on row 2"),
     "a hole in the header": (b"a\x81,b\n1,2\n", {"encoding": "cp1252"}, "is not cp1252 text in its first line"),
-    "utf-16 without a mark": (PEOPLE.encode("utf-16-le"), {"encoding": "utf-16"}, "mark of UTF-16"),
+    "utf-16 without a mark": (PEOPLE.encode("utf-16-le"), {"encoding": "utf-16"}, "a UTF-16 byte order mark"),
     "utf-16 cut short": (PEOPLE.encode("utf-16") + b"\0", {"encoding": "utf-16"}, "is not utf-16 text on row"),
     "utf-16 without a word": (PEOPLE.encode("utf-16"), {}, "not UTF-8 text but UTF-16; say so"),
     "utf-16 as latin": (PEOPLE.encode("utf-16"), {"encoding": "latin-1"}, "not UTF-8 text but UTF-16; say so"),
-    "utf-8 as latin": (PEOPLE.encode("utf-8-sig"), {"encoding": "latin-1"}, "leave --encoding out"),
+    "utf-8 as latin": (PEOPLE.encode("utf-8-sig"), {"encoding": "latin-1"}, "leave out --encoding"),
     "empty in another encoding": (b"", {"encoding": "cp1252"}, "is empty"),
     "only a mark": (b"\xef\xbb\xbf", {}, "is empty"),
     "ragged in another encoding": ("a,b\nü\n".encode("cp1252"), {"encoding": "cp1252"}, "row 1 has fewer"),
@@ -202,8 +202,8 @@ BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "points beside decimal commas": ('n;m\n1,5;1\n1.234;1\n', {"decimal_mark": ","}, "points inside numbers"),
     "filter of a stranger": (PEOPLE, {"where": "agee > 3"}, 'no column "agee"; perhaps "age" is meant'),
     "filter of words by number": (PEOPLE, {"where": "state > 3"}, 'column "state" with a number, but it is none on row 1'),
-    "filter that leaves nothing": (PEOPLE, {"where": "age > 300"}, "no row of p.csv meets --where"),
-    "codes of a text file": (PEOPLE, {"keep_codes": True}, "--keep-codes is for Stata"),
+    "filter that leaves nothing": (PEOPLE, {"where": "age > 300"}, "no row of p.csv satisfies --where"),
+    "codes of a text file": (PEOPLE, {"keep_codes": True}, "--keep-codes applies only to Stata"),
 }  # fmt: skip
 
 
@@ -220,9 +220,9 @@ def test_bad_files_are_one_sentence(tmp_path: Path, case: str) -> None:
 def test_what_a_kind_of_data_does_not_have_is_refused(tmp_path: Path) -> None:
     frame = pa.table({"a": [1]})
     for reading, says in (
-        ({"encoding": "cp1252"}, "--encoding is for CSV"),
-        ({"delimiter": ";"}, "--delimiter is for CSV"),
-        ({"keep_codes": True}, "--keep-codes is for Stata"),
+        ({"encoding": "cp1252"}, "--encoding applies only to CSV"),
+        ({"delimiter": ";"}, "--delimiter applies only to CSV"),
+        ({"keep_codes": True}, "--keep-codes applies only to Stata"),
     ):
         with pytest.raises(InputError, match=says):
             rows(frame, **reading)

@@ -118,7 +118,7 @@ def test_a_large_file_is_read_in_another_process(tmp_path: Path, monkeypatch: py
     bad.write_bytes(b"no file of SPSS")
     monkeypatch.setattr(read, "LARGE", 0)
     assert texts(good) == [("1",)]
-    with pytest.raises(InputError, match="p.sav is not a whole file") as caught:
+    with pytest.raises(InputError, match="p.sav is not a complete file") as caught:
         texts(bad)
     assert caught.value.file == "p.sav"
 

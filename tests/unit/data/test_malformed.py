@@ -165,18 +165,18 @@ ROW = BYTES + b",x\n"
 FILES = {
     "missing file": (missing_file, "none.csv does not exist"),
     "directory": (directory, "d.csv is a directory"),
-    "unknown ending": (read_data("d.txt", BYTES), "d.txt has no known ending"),
-    "no ending": (read_data("data", BYTES), "data has no known ending"),
+    "unknown ending": (read_data("d.txt", BYTES), "d.txt has no known file extension"),
+    "no ending": (read_data("data", BYTES), "data has no known file extension"),
     "empty file": (read_data("d.csv", b""), "d.csv is empty"),
     "empty gzip": (read_data("d.csv.gz", gzip.compress(b"")), "d.csv.gz is empty"),
     "blank first line": (read_data("d.csv", b"\n" + ROW), "no column names in its first line"),
     "header only": (read_data("d.csv", b"a,b\n"), "d.csv has no rows"),
-    "duplicate columns": (read_data("d.csv", BYTES + b",x," + ROW), "on columns 1 and 3"),
-    "columns that differ in case": (read_data("d.csv", b"a,A\n" + ROW), "on columns 1 and 2"),
+    "duplicate columns": (read_data("d.csv", BYTES + b",x," + ROW), "in columns 1 and 3"),
+    "columns that differ in case": (read_data("d.csv", b"a,A\n" + ROW), "in columns 1 and 2"),
     "short row": (read_data("d.csv", b"a,b\n" + ROW + BYTES + b"\n"), "row 2 has fewer than the 2 fields"),
     "long row": (read_data("d.csv", b"a,b\n" + ROW + b"y," + ROW), "row 2 has more than the 2 fields"),
-    "open quote": (read_data("d.csv", b'a,b\n"' + ROW + ROW), "row 1 has a quote that does not fit"),
-    "text after a quote": (read_data("d.csv", b'a,b\n"' + BYTES + b'"z,x\n'), "row 1 has a quote"),
+    "open quote": (read_data("d.csv", b'a,b\n"' + ROW + ROW), "row 1 has a misplaced quote"),
+    "text after a quote": (read_data("d.csv", b'a,b\n"' + BYTES + b'"z,x\n'), "row 1 has a misplaced quote"),
     "latin-1": (read_data("d.csv", b"a,b\nx,y\n" + LATIN + b",z\n"), "row 2 is not UTF-8 text in column 1"),
     "latin-1 header": (read_data("d.csv", b"a," + LATIN + b"\nx,y\n"), "not UTF-8 text in its first line"),
     "utf-16": (read_data("d.csv", f"a,b\n{SECRET},x\n".encode("utf-16")), "not UTF-8 text but UTF-16"),
@@ -188,7 +188,10 @@ FILES = {
         "not a gzip file or ends early",
     ),
     "large gzip cut short": (large_gzip_cut_short, "d.csv.gz is damaged or ends early"),
-    "value too long": (read_data("d.csv", b"a,b\n" + BYTES * 300_000 + b",x\n"), "row 1 has a quote"),
+    "overlong value": (
+        read_data("d.csv", b"a,b\n" + BYTES * 300_000 + b",x\n"),
+        "row 1 has a misplaced quote",
+    ),
     "header too long": (read_data("d.csv", b'"' + BYTES * 300_000), "no column names in its first line"),
     "long row after trailing separators": (
         read_data("d.csv", b"a,b\n" + BYTES + b",x,\n" + b"y," + ROW),
@@ -196,7 +199,7 @@ FILES = {
     ),
     "not parquet": (read_data("d.parquet", BYTES), "d.parquet is not a Parquet file"),
     "damaged parquet": (damaged_parquet, "d.parquet cannot be read to its end"),
-    "duplicate parquet columns": (duplicate_parquet_columns, "on columns 1 and 2"),
+    "duplicate parquet columns": (duplicate_parquet_columns, "in columns 1 and 2"),
     "parquet without rows": (
         lambda folder: (
             pq.write_table(pa.table({"a": pa.array([], pa.string())}), folder / "d.parquet")
@@ -228,7 +231,7 @@ FILES = {
     ),
     "duplicate columns in pandas": (
         read_frame(lambda: pd.DataFrame([[SECRET, 1]], columns=["a", "a"])),
-        "or a name twice",
+        "or a repeated name",
     ),
     "objects in polars": (
         read_frame(lambda: pl.DataFrame({"a": pl.Series([{SECRET}], dtype=pl.Object)})),
@@ -283,7 +286,7 @@ VALUES = {
         under_spec(
             f'[source]\nfile = "d.csv"\n[attributes.a]\nmerge = {{ g = ["x", "{SECRET}"] }}\n', b"a\nx\n"
         ),
-        'attribute "a" lacks label 2 of the group "g"',
+        'attribute "a" does not have label 2 of the group "g"',
     ),
 }
 
@@ -313,11 +316,11 @@ SCHEMAS = {
     "ordered without labels": (spec('[attributes.a]\nkind = "ordered"\n'), "needs its labels in order"),
     "integer labels that are text": (
         spec(f'[attributes.a]\nkind = "integer"\nlabels = ["1", {S}]\n'),
-        "label 2 is none",
+        "label 2 is not",
     ),
     "merge of an unknown label": (
         spec(f'[attributes.a]\nlabels = ["x"]\nmerge = {{ g = [{S}] }}\n'),
-        'lacks label 1 of the group "g"',
+        'does not have label 1 of the group "g"',
     ),
     "unknown label in a structural zero": (
         spec(f'[attributes.a]\nlabels = ["x"]\n[[structural_zeros]]\na = [{S}]\n'),
@@ -336,7 +339,7 @@ SCHEMAS = {
     ),
     "hierarchy: empty": (hierarchy(b""), "h.csv has no rows"),
     "hierarchy: header only": (hierarchy(b"level0;level1\n"), "h.csv has no rows"),
-    "hierarchy: ragged": (hierarchy(f"a;x\n{SECRET}\n"), "row 2 has another number of levels"),
+    "hierarchy: ragged": (hierarchy(f"a;x\n{SECRET}\n"), "row 2 does not have as many levels"),
     "hierarchy: leaf twice": (hierarchy(f"{SECRET};x\nb;x\n{SECRET};x\n"), "row 3 repeats the leaf"),
     "hierarchy: two parents": (hierarchy(f"a;{SECRET};x\nb;{SECRET};y\n"), "row 2 puts its label of level 1"),
     "hierarchy: no label": (hierarchy(f"a;{SECRET}\n;x\n"), "row 2 has no label at level 0"),

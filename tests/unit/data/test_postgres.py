@@ -93,9 +93,9 @@ def test_queries_cannot_write(uri):
         ({"query": "SELEC id"}, r"the database query failed on the server \(SQLSTATE 42601\)"),
         (
             {"query": 'SELECT "Home Town"::integer FROM census.people WHERE id = 4'},
-            "the database query broke off while it was read",
+            "the database query failed while it was being read",
         ),
-        ({"query": "SELECT id, id FROM census.people"}, "the same name .* on columns 1 and 2"),
+        ({"query": "SELECT id, id FROM census.people"}, "the same name .* in columns 1 and 2"),
         ({"table": "t", "query": "q"}, "either a table or a query"),
         ({}, "either a table or a query"),
     ],
@@ -111,7 +111,7 @@ def test_messages_hold_neither_values_nor_the_address(uri, options, message):
 def test_an_error_in_the_middle_of_the_rows(uri):
     """The server sends many good rows before it meets the bad one."""
     query = "SELECT CASE WHEN i = 299999 THEN 1 / (i - 299999) ELSE i END AS a FROM many ORDER BY i"
-    with pytest.raises(InputError, match="broke off while it was read") as caught:
+    with pytest.raises(InputError, match="failed while it was being read") as caught:
         open_source(uri, query=query)
     assert "\n" not in str(caught.value)
 

@@ -138,5 +138,5 @@ def test_a_folder_may_be_made_elsewhere(tmp_path: Path) -> None:
     with Scratch(tmp_path / "shared") as scratch:
         assert scratch.path.parent == tmp_path / "shared"
     assert not list((tmp_path / "shared").iterdir())
-    with pytest.raises(InputError, match="has no room for temporary files"):
+    with pytest.raises(InputError, match="has no space for temporary files"):
         Scratch(tmp_path / "nowhere")

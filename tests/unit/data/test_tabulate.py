@@ -354,14 +354,14 @@ def test_a_missing_number_without_leave_is_located():
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (["1", None], "has no value on row 2; give every row a count"),
+        (["1", None], "has no value on row 2; every row needs a count"),
         (["1", "many"], "is not a number on row 2"),
         (["1", "nan"], "is not a number on row 2"),
         (["1", "-1"], "is negative on row 2"),
         (["1", "1.5", "-1"], "has a fraction on row 2"),
         (["1", str(2**63)], "too large for a count on row 2"),
         (["1", "inf"], "too large for a count on row 2"),
-        ([str(2**62), str(2**62)], "add up to more than a 64-bit number"),
+        ([str(2**62), str(2**62)], "add up to more than 64 bits"),
     ],
 )
 @pytest.mark.parametrize("form", ["weight", "wide"])
@@ -388,8 +388,8 @@ ZEROS = Schema(
         (["sex"], {"weight": "weight"}, 'has no column "weight"'),
         (["sex", "n"], {"weight": "n"}, "both weight and attribute"),
         (["sex"], {"weight": "n", "wide": {"n": {"a": "x"}}}, "either a weight column or wide"),
-        (["a"], {"wide": {"n": {"a": "x"}, "age": {"b": "y"}}}, 'wide column "age" must name the same'),
-        (["a"], {"wide": {"n": {}}}, 'wide column "n" must name the same'),
+        (["a"], {"wide": {"n": {"a": "x"}, "age": {"b": "y"}}}, 'wide column "age" must have the same'),
+        (["a"], {"wide": {"n": {}}}, 'wide column "n" must have the same'),
         (["a"], {"wide": {"n": {"a": "x"}, "age": {"a": "x"}}}, "count the same cell"),
         (["a"], {"wide": {"n": {"a": "z"}}, "schema": A_LISTED}, '"n" names a label that "a" does not have'),
         (["a"], {"wide": {"none": {"a": "x"}}}, 'has no column "none"'),

@@ -36,7 +36,7 @@ def test_another_program_reads_what_was_written(tmp_path: Path) -> None:
 
 
 def test_what_a_sheet_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="longer than a cell"):
+    with pytest.raises(InputError, match="longer than an Excel cell"):
         write_workbook({"a": pa.table({"x": ["y" * 40_000]})}, tmp_path / "made.xlsx")
     monkeypatch.setattr(workbook, "MOST_ROWS", 2)
     with pytest.raises(InputError, match='"a" is larger than an Excel sheet'):

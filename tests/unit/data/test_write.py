@@ -67,7 +67,7 @@ def test_a_file_obeys_the_umask(tmp_path):
 
 @pytest.mark.parametrize("place", ["nowhere/t.csv", "."])
 def test_a_file_that_cannot_be_written(tmp_path, place):
-    with pytest.raises(InputError, match="cannot be written; name a plain file, check its folder"):
+    with pytest.raises(InputError, match="cannot be written; name a plain file, and check its folder"):
         write_csv(TABLE, tmp_path / place)
     assert os.listdir(tmp_path) == []
 

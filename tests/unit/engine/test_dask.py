@@ -227,7 +227,7 @@ def refused(address, folder, match):
 def test_nobody_listens(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    refused(f"dask://127.0.0.1:{port}", tmp_path, "nothing listens at 127.0.0.1:")
+    refused(f"dask://127.0.0.1:{port}", tmp_path, "nothing is listening at 127.0.0.1:")
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64])
@@ -246,14 +246,14 @@ def test_something_else_listens(tmp_path, monkeypatch, answer):
 
         threading.Thread(target=serve, daemon=True).start()
         refused(
-            f"dask://127.0.0.1:{server.getsockname()[1]}", tmp_path, "does not answer as a Dask scheduler"
+            f"dask://127.0.0.1:{server.getsockname()[1]}", tmp_path, "does not answer like a Dask scheduler"
         )
         server.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_worker_is_no_scheduler(cluster, tmp_path):
     worker = next(iter(cluster.client.nthreads())).replace("tcp", "dask")
-    refused(worker, tmp_path, "does not answer as a Dask scheduler")
+    refused(worker, tmp_path, "does not answer like a Dask scheduler")
 
 
 def test_dask_is_not_installed(tmp_path, monkeypatch):
@@ -274,7 +274,7 @@ def test_what_is_done_stays_done_when_it_is_stopped_late(cluster, tmp_path):
 
 
 def test_a_command_that_works_here_alone(town):
-    with pytest.raises(InputError, match="works on this machine alone; give local:N"):
+    with pytest.raises(InputError, match="runs on this machine only; give local:N"):
         plan(town, engine="dask://127.0.0.1:8786")
 
 
@@ -295,7 +295,7 @@ def test_a_worker_reads_only_what_was_written_for_it(tmp_path):
     fetched = pickle.loads(pickle.dumps(published))
     Path(fetched.path).write_bytes(pickle.dumps("something else"))
     for digest in (fetched.digest, "0"):
-        with pytest.raises(InputError, match="a worker does not find"):
+        with pytest.raises(InputError, match="a worker cannot find"):
             _ = shared.Fetched(fetched.path, digest).value
 
 
@@ -303,8 +303,8 @@ def test_a_worker_reads_only_what_was_written_for_it(tmp_path):
     ("error", "match"),
     [
         (distributed.KilledWorker("batch", None, 3), "give them more memory"),
-        (distributed.CancelledError(), "scheduler is gone"),
-        (CancelledError(), "scheduler is gone"),
+        (distributed.CancelledError(), "scheduler has gone"),
+        (CancelledError(), "scheduler has gone"),
     ],
 )
 def test_a_batch_that_never_comes_back(cluster, tmp_path, monkeypatch, error, match):
@@ -360,7 +360,7 @@ def test_a_run_whose_workers_are_all_gone_is_carried_on(cluster, town, tmp_path,
             cluster.end_workers()
 
     with pytest.raises(
-        InputError, match=r"all workers are gone; start workers, and carry the run on .*--resume"
+        InputError, match=r"all workers have gone; start workers, and resume the run .*--resume"
     ):
         topdown(town, out=tmp_path / "out", engine=cluster.address, run=Run(show))
     assert not (tmp_path / "out").exists()

@@ -60,7 +60,7 @@ def test_nobody_without_a_certificate_is_let_in(cluster: Cluster, tmp_path: Path
     address = cluster.address.replace("tls", scheme)
     with (
         pytest.raises(
-            InputError, match="does not answer as a Dask scheduler .* write tls:// and give Dask the cert"
+            InputError, match="does not answer like a Dask scheduler .* write tls:// and give Dask the cert"
         ),
         open_engine(address, tmp_path),
     ):

@@ -324,7 +324,7 @@ def test_a_dropped_promise_is_noticed(forged: Path) -> None:
 def test_other_people_than_the_first_releases_are_noticed(forged: Path) -> None:
     people = forged / "first" / "microdata.parquet"
     pq.write_table(pq.read_table(people).slice(1), people)
-    assert "not those of its manifest" in doubt(forged, "agreement").found
+    assert "do not match its manifest" in doubt(forged, "agreement").found
     edit_first = json.loads((forged / "first" / "manifest.json").read_text())
     edit_first["seconds"] = 1.0
     (forged / "first" / "manifest.json").write_text(json.dumps(edit_first))
@@ -399,7 +399,7 @@ def test_feasibility_is_that_of_trying_everything(people: int, most: int) -> Non
 BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "no release": ({"agrees_with": "nowhere"}, "--agrees-with names no release"),
     "one that fails": ({"agrees_with": "broken"}, "does not pass `louver verify`"),
-    "sizes": ({"agrees_with": "sizes"}, "sizes is no TopDown release"),
+    "sizes": ({"agrees_with": "sizes"}, "sizes is not a TopDown release"),
     "other neighbours": ({"neighbours": "add-remove-record"}, "say --neighbours change-record"),
     "a unit": ({"neighbours": "add-remove-unit"}, "--neighbours does not go with"),
     "no attribute": ({"members": {"age": ["old"]}}, "attribute that seeded does not have"),

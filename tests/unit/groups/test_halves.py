@@ -79,9 +79,9 @@ def test_bad_folders_and_options(people: Path, ledger: Ledger, tmp_path: Path) -
     spec = {"groups": {"domain_from_data": True}}
     with pytest.raises(InputError, match="--domain is missing: measuring"):
         measure(people, spec=spec, **{**given, "domain": None}, out=tmp_path / "m")
-    with pytest.raises(InputError, match="--seed: measurements are paid for"):
+    with pytest.raises(InputError, match="--seed: measurements must be paid for"):
         measure(people, spec={"groups": {"seed": 1}}, **given, out=tmp_path / "m")
-    with pytest.raises(InputError, match="holds no measurements"):
+    with pytest.raises(InputError, match="has no measurements"):
         estimate(measurements=tmp_path, **given)
     folder = measure(people, **given, out=tmp_path / "m").folder
     for more in ({"max_size": 5}, {"epsilon": 2}, {"across": "split"}):

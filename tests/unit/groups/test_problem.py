@@ -253,7 +253,7 @@ def test_sizes_come_back(query: SizeQuery) -> None:
 def test_regions_are_checked() -> None:
     with pytest.raises(InputError, match="no regions"):
         RegionTree.from_leaves(("state",), [])
-    with pytest.raises(InputError, match="again on row 3") as caught:
+    with pytest.raises(InputError, match="a leaf region on row 3") as caught:
         RegionTree.from_leaves(("state",), [("GA",), ("NY",), ("GA",)])
     assert caught.value.row == 3
     with pytest.raises(InputError, match='named "total"'):

@@ -392,8 +392,8 @@ def test_quantities_and_split_units() -> None:
 @pytest.mark.parametrize(
     ("content", "more", "told", "field"),
     [
-        ({}, {"unit": None}, "give --unit", "option"),
-        ({}, {"size": "size"}, "give --unit", "option"),
+        ({}, {"unit": None}, "give either --unit", "option"),
+        ({}, {"size": "size"}, "give either --unit", "option"),
         ({}, {"unit": None, "size": "home"}, "--groups is missing", "option"),
         ({}, {"groups": "home"}, "--size is missing", "option"),
         ({}, {"regions": []}, "--regions is missing", "option"),
@@ -453,7 +453,7 @@ def test_bad_input_is_one_sentence_that_quotes_nothing(
     [
         ("state,county\n", "no rows"),
         ("state,county\nGA,\n", "has no value on row 1"),
-        ("state,county\nGA,Cobb\nGA,Cobb\n", "again on row 2"),
+        ("state,county\nGA,Cobb\nGA,Cobb\n", "a leaf region on row 2"),
         ("state,town\nGA,Cobb\n", 'no column "county"'),
     ],
 )
@@ -517,7 +517,7 @@ def test_verify_doubts_a_table(people: Path, domain: Path, tmp_path: Path) -> No
     assert '"county"' in doubted(moved)
     for name, values in (("lower_90", [n + 1 for n in numbers]), ("standard_error", [-1.0] * len(numbers))):
         pq.write_table(good.set_column(good.column_names.index(name), name, pa.array(values)), path)
-        assert "does not hold its number" in doubt(folder, "group-table").found
+        assert "does not contain its number" in doubt(folder, "group-table").found
     pq.write_table(good.drop_columns(["upper_90"]), path)
     assert "not the promised ones" in doubt(folder, "group-table").found
     pq.write_table(good.drop_columns(ERROR_COLUMNS), path)  # as versions before wrote it
@@ -680,7 +680,7 @@ def test_the_data_are_no_domain(people: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked.csv"
     link.symlink_to(people)
     for domain in (people, link):
-        with pytest.raises(InputError, match="--domain names the data themselves") as caught:
+        with pytest.raises(InputError, match="--domain is the data file itself") as caught:
             groups(people, **_options(domain), out=tmp_path / "release")
         assert caught.value.option == "--domain"
 
@@ -757,7 +757,7 @@ def test_the_list_of_regions_may_be_a_dataframe() -> None:
     given = {"unit": "home", "regions": ["place"], "max_size": 3, "epsilon": 1, "seed": 1}
     places = pa.table({"place": ["A", "B", "C"]})
     assert lv.groups(people, **given, domain=places).to_frame()["place"].to_pylist()[-1] == "C"
-    with pytest.raises(InputError, match="names the data themselves"):
+    with pytest.raises(InputError, match="is the data file itself"):
         lv.groups(people, **given, domain=people)
     with pytest.raises(InputError, match="--domain must be a file or a dataframe"):
         lv.groups(people, **given, domain=5)

@@ -135,5 +135,5 @@ def test_every_distribution_costs_what_it_was_made_for(kind: type[Distribution])
 @pytest.mark.parametrize("name", ["gaussian", "uniform"])
 def test_noise_of_another_measure_or_unknown_is_refused(name: str) -> None:
     loss = Loss(Fraction(1, 7), Measure.EPSILON, Relation.CHANGE_RECORD)
-    with pytest.raises(InputError, match="a budget in epsilon pays for noise called laplace"):
+    with pytest.raises(InputError, match="a budget in epsilon requires noise called laplace"):
         noise_for(loss, l1=3, l2_squared=5, name=name)

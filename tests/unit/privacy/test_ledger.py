@@ -16,7 +16,7 @@ import pytest
 
 from louver.errors import BudgetError, Cancelled, InputError
 from louver.privacy.budget import Loss, Measure
-from louver.privacy.ledger import Head, Ledger, Publication, ledger_beside, request_digest
+from louver.privacy.ledger import Head, Ledger, Publication, ledger_next_to, request_digest
 from louver.privacy.neighbours import Relation
 
 WORKERS = Path(__file__).parents[2] / "privacy" / "workers.py"
@@ -180,8 +180,7 @@ def test_a_rolled_back_ledger_is_detected_by_its_releases(ledger: Ledger, tmp_pa
     assert ledger.verify().is_sound
     check = ledger.verify(tmp_path / "releases")
     assert check.problems == (
-        "release one records entry 2, which the ledger lacks: it was rolled back, or another ledger paid for it, which "
-        "does not lie beside this one",
+        "release one records entry 2, which is missing from the ledger: it was rolled back, or it was paid by another ledger, which is not in the same folder",
     )
 
 
@@ -196,8 +195,7 @@ def test_a_rewritten_chain_is_detected_by_its_releases(tmp_path: Path) -> None:
         if name == "true":
             _release(releases / "one", Head(debit.entry, debit.hash))
     assert ledger.verify(releases).problems == (
-        "release one records another entry 2: this ledger's past was edited, or another ledger paid for it, which does not "
-        "lie beside this one",
+        "release one records another entry 2: this ledger's past was edited, or it was paid by another ledger, which is not in the same folder",
     )
 
 
@@ -245,7 +243,7 @@ def test_a_release_without_a_head_is_named(ledger: Ledger, tmp_path: Path) -> No
     (tmp_path / "one").mkdir()
     for text in ("{}", '{"ledger_head": "none"}', '{"ledger_head": 3}', "no json"):
         (tmp_path / "one" / "manifest.json").write_text(text)
-        assert ledger.verify(tmp_path).problems == ("release one records no ledger head",)
+        assert ledger.verify(tmp_path).problems == ("release one does not record a ledger head",)
     for text in ('{"ledger_head": null}', json.dumps({"ledger_head": "ab" * 32})):
         (tmp_path / "one" / "manifest.json").write_text(text)
         assert ledger.verify(tmp_path).is_sound
@@ -272,7 +270,7 @@ def test_an_overspent_chain_is_named(tmp_path: Path) -> None:
     with ledger._writing() as db:
         body = {"kind": "reserve", "amount": "2", "request": "r", "dataset": "00", "key": "00"}
         ledger._append(db, body)
-    assert "more is spent than was granted" in ledger.verify().problems
+    assert "more was spent than was granted" in ledger.verify().problems
 
 
 def test_what_is_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +322,7 @@ def test_losses_that_are_not_positive_cannot_be_spent(ledger: Ledger, tmp_path: 
 def test_a_chain_with_an_entry_nobody_writes_is_refused(ledger: Ledger) -> None:
     with ledger._writing() as db:
         ledger._append(db, {"kind": "reserve", "amount": "-5", "dataset": "x"})
-    assert "no version of louver writes" in ledger.verify().problems[0]
+    assert "was not written by any version of louver" in ledger.verify().problems[0]
 
 
 @pytest.mark.parametrize("change", [{"loss": _loss("9/10")}, {"largest_unit": 3}, {"is_replayable": False}])
@@ -457,7 +455,7 @@ def test_a_file_system_without_a_write_ahead_log_is_refused(
 
 
 def test_names() -> None:
-    assert ledger_beside(Path("a/people.csv.gz")) == Path("a/people.csv.gz.ledger")
+    assert ledger_next_to(Path("a/people.csv.gz")) == Path("a/people.csv.gz.ledger")
     assert request_digest({"a": 1, "b": 2}) == request_digest({"b": 2, "a": 1}) != request_digest({"a": 1})
 
 
@@ -505,7 +503,7 @@ def test_an_erased_key_that_another_reader_keeps_in_the_log_is_told(
         assert log.stat().st_size > 0
         check = ledger.verify()
         assert check.problems == (
-            "the write-ahead log may still hold erased keys while another program has the ledger open",
+            "the write-ahead log may still contain erased keys while another program has the ledger open",
         )
         reader.execute("COMMIT")
         assert ledger.verify().is_sound and log.stat().st_size == 0

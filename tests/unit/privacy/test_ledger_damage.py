@@ -165,12 +165,12 @@ def test_a_format_of_another_version_is_one_sentence(
 def test_a_forged_entry_is_one_sentence(ledger: Ledger, text: str) -> None:
     with ledger._writing() as db:
         ledger._append_text(db, text)
-    assert all("no version of louver writes" in told for told in _use(ledger.path))
+    assert all("was not written by any version of louver" in told for told in _use(ledger.path))
 
 
 def test_a_forged_amount_does_not_fill_the_memory(ledger: Ledger) -> None:
     _append(ledger, {"kind": "grant", "amount": "1e99999999"})
-    assert all("no version of louver writes" in told for told in _use(ledger.path))
+    assert all("was not written by any version of louver" in told for told in _use(ledger.path))
 
 
 def test_amounts_too_long_to_add_up_are_refused(ledger: Ledger) -> None:
@@ -311,7 +311,7 @@ def test_releases_with_pipes_links_and_loops_are_passed_over(ledger: Ledger, tmp
     assert (check.problems, check.n_releases) == ((), 0)
     _release(releases / "c").write_text("[" * 100_000)
     (releases / "c" / "x.parquet").write_bytes(b"PAR1" * 10)
-    assert ledger.verify(releases).problems == ("release c records no ledger head",)
+    assert ledger.verify(releases).problems == ("release c does not record a ledger head",)
     with pytest.raises(InputError, match="is not a folder") as caught:
         ledger.verify(outside)
     assert caught.value.option == "--releases"

@@ -18,7 +18,7 @@ from louver.data.people import fingerprint
 from louver.errors import BudgetError, Cancelled, InputError
 from louver.privacy.budget import Loss, Measure
 from louver.privacy.ledger import Debit, Ledger, People
-from louver.privacy.ledger_finding import admit_source, bind_apart, check_beside, check_no_second
+from louver.privacy.ledger_finding import admit_source, bind_apart, check_next_to, check_no_second
 from louver.privacy.ledger_people import FOLDER
 from louver.privacy.neighbours import Relation
 from louver.privacy.spend import open_ledger
@@ -118,7 +118,7 @@ def test_the_share_of_people_in_common_is_told(ledger: Ledger, people: Path) -> 
     assert "people of half.csv are among those of the sources before (50 % of its people" in told
     saved(people.parent, "others.csv", town(10 * N))
     told = admit_source(ledger, str(people.with_name("others.csv"))).events[-1].what
-    assert "nobody of others.csv was found among those of the sources before" in told
+    assert "nobody in others.csv was found among those of the sources before" in told
     saved(people.parent, "homes.csv", pa.table({"rooms": [1, 2, 3]}))
     told = admit_source(ledger, str(people.with_name("homes.csv"))).events[-1].what
     assert told == "it is not known whether people of homes.csv are among those of the sources before"
@@ -127,7 +127,7 @@ def test_the_share_of_people_in_common_is_told(ledger: Ledger, people: Path) -> 
 def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, people: Path) -> None:
     others = saved(people.parent, "others.csv", town(10 * N))
     with pytest.raises(
-        BudgetError, match="nobody of others.csv was found among those that people.csv.ledger pays for"
+        BudgetError, match="nobody in others.csv was found among those that people.csv.ledger pays for"
     ):
         check_no_second(others.with_name("others.csv.ledger"))
     made = new(people.parent, "others.csv.ledger")
@@ -149,8 +149,8 @@ def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, peopl
 
 def test_who_lies_beside_no_file_is_said_when_data_are_admitted(ledger: Ledger, people: Path) -> None:
     with pytest.raises(InputError, match="--new-population needs data beside town.ledger"):
-        check_beside(people.with_name("town.ledger"))
-    check_beside(people.with_name("people.csv.ledger"))
+        check_next_to(people.with_name("town.ledger"))
+    check_next_to(people.with_name("people.csv.ledger"))
     town_ledger = new(people.parent, "town.ledger")
     bind_apart(town_ledger)
     assert not town_ledger.state().sources
@@ -190,7 +190,7 @@ def test_a_successor_pays_for_people_whose_data_changed(ledger: Ledger, people: 
     with pytest.raises(BudgetError, match="the people of copy.csv are those"):
         check_no_second(copy.with_name("copy.csv.ledger"))
     # The closed ledger speaks for its successor, which lies elsewhere.
-    with pytest.raises(BudgetError, match=r"nobody of x\.csv was found among those that people\.csv\.ledger"):
+    with pytest.raises(BudgetError, match=r"nobody in x\.csv was found among those that people\.csv\.ledger"):
         pay(new(people.parent, "next.ledger"), saved(people.parent, "x.csv", town(10 * N)))
 
 

@@ -174,7 +174,7 @@ def changed(old: str, new: str) -> dict[str, str]:
 BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     "no command": (
         changed("<GOINTERACTIVE>", "GOINTERACTIVE"),
-        "firms.arb: line 9 does not begin with a command",
+        "firms.arb: line 9 does not start with a command",
         9,
     ),
     "unknown": (changed("<READTABLE>", "<RECODE>"), "line 6 has RECODE, which louver does not read", 6),
@@ -187,14 +187,18 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     ),
     "data twice": (
         changed("<READTABLE>", '<OPENTABLEDATA> "x.tab"\n<READTABLE>'),
-        "line 6 has OPENTABLEDATA again",
+        "line 6 repeats OPENTABLEDATA",
         6,
     ),
     "no file": (changed('"firms.tab"', ""), "line 2 needs the name of a file", 2),
     "no table": (changed("<SPECIFYTABLE>", "<LOGBOOK>").copy(), "line 5 stands before a table", 5),
     "nothing": ({"arb": '<OPENTABLEDATA> "firms.tab"\n'}, "firms.arb specifies no table", None),
-    "no attributes": (changed('"trade""size"|', "|"), "line 4 needs attributes and what is added up", 4),
-    "no response": (changed('|"turnover"|""|"price"', ""), "line 4 needs attributes and what is added up", 4),
+    "no attributes": (changed('"trade""size"|', "|"), "line 4 needs attributes and a response variable", 4),
+    "no response": (
+        changed('|"turnover"|""|"price"', ""),
+        "line 4 needs attributes and a response variable",
+        4,
+    ),
     "attribute": (
         changed('"trade""size"', '"town"'),
         'line 4 names the column "town", which firms.rda does not describe',
@@ -202,8 +206,8 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     ),
     "value": (changed('"turnover"', '"sales"'), 'line 4 names the column "sales"', 4),
     "shadow": (changed('|""|', '|"first"|'), "line 4 has a shadow variable", 4),
-    "cost": (changed('"price"', "-3"), "line 4 has a cost that louver does not know", 4),
-    "rule form": (changed("P(15,1)", "P15"), "line 5 has a rule that is not of the form", 5),
+    "cost": (changed('"price"', "-3"), "line 4 has an unknown cost", 4),
+    "rule form": (changed("P(15,1)", "P15"), "line 5 has a rule not of the form", 5),
     "rule name": (changed("P(15,1)", "REQ(1,2,3)"), "line 5 has the rule REQ in a form", 5),
     "rule numbers": (changed("P(15,1)", "P(x)"), "line 5 needs a number of 0 or more", 5),
     "coalition": (changed("P(15,1)", "P(15,2)"), "line 5 has P against several contributors", 5),
@@ -245,9 +249,9 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
         1,
     ),
     "no metadata": (changed('"firms.rda"', '"none.rda"'), "none.rda", None),
-    "empty metadata": ({"rda": '<SEPARATOR> ";"\n'}, "firms.rda describes no column", None),
+    "empty metadata": ({"rda": '<SEPARATOR> ";"\n'}, "firms.rda describes no columns", None),
     "early": ({"rda": "<NUMERIC>\n"}, "firms.rda: line 1 has NUMERIC before any column", 1),
-    "separator": ({"rda": '<SEPARATOR> ";;"\n'}, "firms.rda: line 1 needs a separator of one sign", 1),
+    "separator": ({"rda": '<SEPARATOR> ";;"\n'}, "firms.rda: line 1 needs a separator of one character", 1),
     "no value": (
         {"rda": RDA.replace('<TOTCODE> "Total"', "<TOTCODE>", 1)},
         "firms.rda: line 5 needs a value of TOTCODE",
@@ -266,10 +270,10 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     "decimals": ({"rda": RDA.replace("<DECIMALS> 0", "<DECIMALS> x")}, "line 4 needs a whole number", 4),
     "fields": (
         {"tab": TAB.replace(";450;", ";")},
-        'table "table 1": row 3 of firms.tab has 7 fields, and columns names 8',
+        'table "table 1": row 3 of firms.tab has 7 fields, but columns lists 8',
         3,
     ),
-    "lead": ({"trade_hrc": "craft\n##food\n"}, "trade.hrc: line 2 has more than one mark more", 2),
+    "lead": ({"trade_hrc": "craft\n##food\n"}, "trade.hrc: line 2 has at least two more marks", 2),
 }
 
 
@@ -285,7 +289,7 @@ def test_what_is_not_understood_is_refused_with_its_place(tmp_path: Path, case: 
 
 BAD_TABLES: dict[str, tuple[dict[str, Any], str]] = {
     "no separator": ({"columns": ["trade"]}, "needs columns and separator together"),
-    "no status": ({"status_codes": {"X": "hide"}}, "has status_codes without status"),
+    "no status": ({"status_codes": {"X": "hide"}}, "has status_codes but no status"),
     "no column": (
         {"columns": ["trade", "size", "turnover"], "separator": ";"},
         'has no column "n" among its columns',
@@ -313,7 +317,7 @@ def test_records_with_a_short_line_are_refused(tmp_path: Path) -> None:
     rda = '<SEPARATOR> ","\ntrade\n<RECODEABLE>\nvalue\n<NUMERIC>\n'
     arb = '<OPENMICRODATA> "firms.asc"\n<SPECIFYTABLE> "trade"|"value"||\n'
     with pytest.raises(
-        InputError, match=r"firms.asc: row 2 has 1 fields, and the metadata describe 2"
+        InputError, match=r"firms.asc: row 2 has 1 fields, but the metadata describe 2"
     ) as error:
         read_argus(write(tmp_path, arb, rda, firms_asc="a,1\nb\n"))
     assert error.value.row == 2

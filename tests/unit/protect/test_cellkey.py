@@ -92,15 +92,16 @@ def test_a_table_that_leaves_small_counts_certain_is_refused() -> None:
     whole = {0: KEY_VALUES}
     third = {-1: KEY_VALUES // 4, 0: KEY_VALUES // 2, 1: KEY_VALUES // 4}
     check_safe(NoiseTable((third,)), 1, "--max-noise")
-    with pytest.raises(InputError, match="a count of 1 would be published as it is"):
+    with pytest.raises(InputError, match="a count of 1 would be published unchanged"):
         check_safe(NoiseTable((whole, third)), 2, "--max-noise")
     with pytest.raises(
-        InputError, match="a published 0 would tell that the true count is below 4; give noise of at least 4"
+        InputError,
+        match="a published 0 would reveal that the true count is below 4; choose noise of at least 4",
     ):
         check_safe(NoiseTable((third,)), 4, "--max-noise")
     for small in (2, 5):
         check_safe(build_noise_table(2.0, 5), small, "--max-noise")
-    with pytest.raises(InputError, match="a published 0 would tell that the true count is below 6"):
+    with pytest.raises(InputError, match="a published 0 would reveal that the true count is below 6"):
         check_safe(build_noise_table(2.0, 5), 6, "--max-noise")
 
 
@@ -126,17 +127,17 @@ BAD_FILES = {
     "negative": ("i,j,p\n1,-1,1\n", "line 2 needs counts of 0 or more"),
     "probability": ("i,j,p\n1,1,2\n", "line 2 needs counts of 0 or more"),
     "far": ("i,j,p\n1,5000,1\n", "line 2 needs counts of 0 or more"),
-    "twice": ("i,j,p\n1,1,0.5\n1,1,0.5\n", "line 3 gives a probability again"),
+    "twice": ("i,j,p\n1,1,0.5\n1,1,0.5\n", "line 3 repeats a probability"),
     "zero": ("i,j,p\n0,1,1\n1,1,1\n", "a count of 0 must stay 0"),
-    "gap": ("i,j,p\n1,1,1\n3,3,1\n", "without a gap"),
-    "nothing": ("i,j,p\n", "without a gap"),
+    "gap": ("i,j,p\n1,1,1\n3,3,1\n", "without gaps"),
+    "nothing": ("i,j,p\n", "without gaps"),
     "sum": ("i,j,p\n1,1,0.5\n", "must add up to 1"),
     "mean": ("i,j,p\n1,1,0.5\n1,2,0.5\n", "mean of 0"),
     "digits": (
         "i,j,p\n1,0,0.3333333\n1,1,0.3333334\n1,2,0.3333333\n2,0,0.3333333\n2,3,0.6666667\n",
         "mean of 0",
     ),
-    "certain": ("i,j,p\n1,1,1\n", "option --noise-table: a count of 1 would be published as it is"),
+    "certain": ("i,j,p\n1,1,1\n", "option --noise-table: a count of 1 would be published unchanged"),
 }
 
 
@@ -152,7 +153,7 @@ def test_a_bad_table_is_refused(tmp_path: Path, case: str) -> None:
 def test_weights_that_cannot_be_made_whole_are_refused(tmp_path: Path) -> None:
     third = 1 / 3
     (tmp_path / "noise.csv").write_text(f"i,j,p\n1,0,{2 * third}\n1,3,{third}\n")
-    with pytest.raises(InputError, match="cannot be made multiples of 2"):
+    with pytest.raises(InputError, match="cannot be rounded to multiples of 2"):
         read_noise_table(tmp_path / "noise.csv")
 
 
@@ -285,7 +286,7 @@ def test_averaging_does_what_is_forecast(tmp_path: Path) -> None:
     few = protect(tmp_path, data=more, tables=tables[:1], variance=0.5)
     many = protect(tmp_path, "many", data=more, tables=tables, variance=0.5)
     assert few.cell_keys.estimates < many.cell_keys.estimates
-    assert few.verdict.sentence.startswith("Nothing found: by forecast averaging is less than 95 % sure")
+    assert few.verdict.sentence.startswith("Nothing found: by forecast, averaging is less than 95 % certain")
     assert "not solved exactly over all tables at once" in str(few.verdict)
     assert few.verdict.level == "care" and "not differential privacy" in str(few.verdict)
     hit = [many.cell_keys.measured]
@@ -338,7 +339,7 @@ def test_counts_that_averaging_tells_are_not_published(tmp_path: Path) -> None:
     assert {cell.is_protected for cell in found.cells} == {False}
     assert any("of all its estimates" in reason for cell in found.cells for reason in cell.reasons)
     assert "cell_keys" in found.to_json()
-    assert "averaging hits" in repr(found)
+    assert "averaging recovers" in repr(found)
 
 
 # What follows from bounds and sums --------------------------------------------------------------------------------
@@ -392,12 +393,12 @@ def test_small_counts_that_follow_from_bounds_and_sums() -> None:
     two = build_noise_table(1.9, 2)
     found = bounds_of([lines([[1, 1], [1, 1], [6, 1]], [[0, 1, 1], [2, 1, 1], [6, 7, 0]])], two)
     # In the second line the total may be 4, and in the third nothing is known but that the hidden part is 1 or 2.
-    assert sorted(found.counts[np.isin(found.keys, found.told(3))].tolist()) == [1, 1, 2]
+    assert sorted(found.counts[np.isin(found.keys, found.determined(3))].tolist()) == [1, 1, 2]
     one = build_noise_table(0.5, 1)
     found = bounds_of([lines([[6, 0], [6, 1]], [[6, 6, 0], [7, 6, 0]])], one)
-    assert found.counts[np.isin(found.keys, found.told(2))].tolist() == [1]
+    assert found.counts[np.isin(found.keys, found.determined(2))].tolist() == [1]
     same = bounds_of([lines([[6, 0], [6, 1]], [[6, 6, 0], [6, 6, 0]])], one)
-    assert not len(same.told(2))
+    assert not len(same.determined(2))
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -535,7 +536,7 @@ def test_the_same_whole_numbers_as_floats_have_the_same_noise(tmp_path: Path) ->
 def test_another_column_of_persons_is_refused_with_one_sentence(tmp_path: Path) -> None:
     first, again, person = OTHER_KEYS["other column"]
     assert protect(tmp_path, "out", data=first).published
-    with pytest.raises(InputError, match="publication 1 gave these records other keys") as error:
+    with pytest.raises(InputError, match="publication 1 gave these records different keys") as error:
         protect(tmp_path, data=again, person=person)
     assert error.value.option == "--person"
     # The same texts under another name are the same keys.
@@ -551,20 +552,20 @@ def test_an_entry_that_does_not_say_its_keys_is_refused(tmp_path: Path) -> None:
 
     content = {"protected": [{"method": "cellkey", "value": None}]}
     memory: Any = SimpleNamespace(entries=[SimpleNamespace(number=4, content=content)])
-    with pytest.raises(InputError, match="publication 4 gave these records other keys"):
+    with pytest.raises(InputError, match="publication 4 gave these records different keys"):
         check_same_keys(memory, "a mark")
 
 
 TABLE = {"name": "t", "by": ["town"]}
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "sums": ({"tables": [{**TABLE, "value": "id"}]}, 'adds up "id", and --method cellkey counts records'),
+    "sums": ({"tables": [{**TABLE, "value": "id"}]}, 'adds up "id", but --method cellkey counts records'),
     "file": (
         {"tables": [{**TABLE, "file": "x.csv", "frequency": "n"}]},
-        "has a file, and --method cellkey counts",
+        "has a file, but --method cellkey counts",
     ),
     "no person": ({"person": None}, "needs --register, which keeps the secret of the keys, and --person"),
     "no register": ({"registry": None, "person": None}, "needs --register"),
-    "holding": ({"holding": "job"}, "option --holding does not go with --method cellkey"),
+    "holding": ({"holding": "job"}, "option --holding cannot be combined with --method cellkey"),
     "weights": ({"sampling_weight": "job"}, "option --sampling-weight does not go with"),
     "known": ({"known_percent": 10}, "option --known-percent does not go with"),
     "seconds": ({"seconds": 1}, "option --seconds does not go with"),
@@ -577,12 +578,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         'can be set to "publish"',
     ),
     "rule": ({"rules": [{"rule": "dominance", "n": 1, "k": 80}]}, "leave out rules other than frequency"),
-    "base": ({"base": 5}, "option --base is for --method round"),
+    "base": ({"base": 5}, "option --base needs --method round"),
     "two noises": ({"noise_table": "x.csv", "variance": 1.0}, "leave out --variance and --max-noise"),
-    "other method": ({"method": "hide", "variance": 1.0}, "option --variance is for --method cellkey"),
-    "small noise": ({"max_noise": 1, "variance": 0.5}, "would tell that the true count is below 3"),
+    "other method": ({"method": "hide", "variance": 1.0}, "option --variance needs --method cellkey"),
+    "small noise": ({"max_noise": 1, "variance": 0.5}, "would reveal that the true count is below 3"),
     "large variance": ({"variance": 7.0}, "has a variance below 5"),
-    "twice": ({"person": "town"}, 'column "town" in the dataframe has the value of row 1 again'),
+    "twice": ({"person": "town"}, 'column "town" in the dataframe repeats the value of row 1'),
     "no value": (
         {"data": people(3).set_column(1, "town", pa.array(["a", None, "b"]))},
         'column "town" in the dataframe has no value on row 2',

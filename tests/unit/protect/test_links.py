@@ -142,3 +142,21 @@ def test_nor_may_a_later_release_name_them_otherwise(tmp_path: Path) -> None:
     lv.protect(file, tables=[table], rules=[FEW], registry=register, out=tmp_path / "first")
     with pytest.raises(InputError, match='has the same numbers of the records under the name "turnover"'):
         lv.protect(file, tables=[{**table, "variable": "sales"}], rules=[FEW], registry=register)
+
+
+def test_a_rule_with_few_exceptions_is_a_doubt() -> None:
+    """Readers may take it for a rule, and are then off by the exceptions alone."""
+    data = people(3)
+    region = data["region"].to_pylist()
+    tables = [{"name": one, "by": [one, "status"]} for one in ("district", "region")]
+    assert lv.protect(data, tables=tables, rules=[FEW]).verdict.level == "ok"
+    for exceptions in (1, 3):
+        moved = [f"r{(int(one[1]) + 1) % 3}" if n < exceptions else one for n, one in enumerate(region)]
+        untidy = data.set_column(1, "region", pa.array(moved))
+        found = lv.protect(untidy, tables=tables, rules=[FEW])
+        assert found.question.near == (("district", "region"),) and found.verdict.level == "care"
+        assert any("who take that for a rule" in reason for reason in found.verdict.reasons)
+    both = [{"name": "both", "by": ["district", "region"]}]
+    assert lv.protect(untidy, tables=both, rules=[FEW]).question.near == ()
+    shuffled = data.set_column(1, "region", pa.array(np.random.default_rng(1).permutation(region)))
+    assert lv.protect(shuffled, tables=tables, rules=[FEW]).question.near == ()

@@ -19,7 +19,7 @@ def changed(line: int, text: str) -> list[str]:
 
 BAD_LINES: dict[str, tuple[list[str], dict[str, Any], str, int | None]] = {
     "no code": (changed(0, ",small,1,50,50,,,1"), {}, 'row 1 of firms.csv has no code of "trade"', 1),
-    "twice": ([*LINES, LINES[1]], {}, "row 13 of firms.csv gives a cell again", 13),
+    "twice": ([*LINES, LINES[1]], {}, "row 13 of firms.csv repeats the cell", 13),
     "no number": (
         changed(1, "food,large,9,x,90,60,,1"),
         {},
@@ -44,18 +44,23 @@ BAD_LINES: dict[str, tuple[list[str], dict[str, Any], str, int | None]] = {
     "nobody": (
         changed(1, "food,large,0,400,90,60,,1"),
         {},
-        "row 2 of firms.csv has a number although nobody",
+        "row 2 of firms.csv has a number although it has no contributors",
         2,
     ),
     "order": (changed(1, "food,large,9,400,60,90,,1"), {}, 'a larger contribution in "second"', 2),
-    "part": (changed(1, "food,large,9,400,-1,,,1"), {}, 'no number of 0 or more in "first"', 2),
-    "parts": (changed(1, "food,large,9,400,390,60,,1"), {}, "largest contributions that are more", 2),
+    "part": (changed(1, "food,large,9,400,-1,,,1"), {}, 'needs a number of 0 or more in "first"', 2),
+    "parts": (changed(1, "food,large,9,400,390,60,,1"), {}, "largest contributions that exceed", 2),
     "status": (changed(1, "food,large,9,400,90,60,?,1"), {"status": "status"}, "an unknown status", 2),
-    "cost": (changed(1, "food,large,9,400,90,60,,-1"), {"cost": "cost"}, 'no cost of 0 or more in "cost"', 2),
+    "cost": (
+        changed(1, "food,large,9,400,90,60,,-1"),
+        {"cost": "cost"},
+        'needs a cost of 0 or more in "cost"',
+        2,
+    ),
     "cost text": (
         changed(1, "food,large,9,400,90,60,,x"),
         {"cost": "cost"},
-        'no cost of 0 or more in "cost"',
+        'needs a cost of 0 or more in "cost"',
         2,
     ),
     "sum": (
@@ -82,33 +87,33 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "no tables": ({"tables": []}, "no table is listed"),
     "no rules": ({"rules": []}, "no rule says which cells"),
     "names": ({"tables": [TABLE, TABLE]}, 'two tables have the name "firms"'),
-    "unknown rule table": ({"rules": [{**FEW, "tables": ["x"]}]}, 'rule 1 names the table "x"'),
+    "unknown rule table": ({"rules": [{**FEW, "tables": ["x"]}]}, 'rule 1 refers to table "x"'),
     "no rule applies": ({"rules": [{"rule": "p-percent", "p": 5}], "tables": [{**TABLE, "value": None, "largest": []}]}, "no rule applies"),
     "rule without number": ({"rules": [{"rule": "dominance", "n": 1}]}, "needs n and k"),
     "rule with another's number": ({"rules": [{**FEW, "p": 4.0}]}, "has p, which this rule does not use"),
-    "p above q": ({"rules": [{"rule": "p-q", "p": 50.0, "q": 20.0}]}, "needs a p below q"),
+    "p above q": ({"rules": [{"rule": "p-q", "p": 50.0, "q": 20.0}]}, "needs p below q"),
     "largest": ({"rules": [{"rule": "dominance", "n": 3, "k": 80.0}]}, "needs the 3 largest contributions"),
     "frequency": ({"tables": [{**TABLE, "frequency": None}]}, "needs the number of contributors"),
     "by twice": ({"tables": [{**TABLE, "by": ["size", "size"]}]}, "names an attribute twice"),
     "depth": ({"tables": [{**TABLE, "depth": {"x": 1}}]}, "limits the depth"),
-    "counts with largest": ({"tables": [{**TABLE, "value": None}]}, "counts, so it has no largest"),
-    "negative counts": ({"tables": [{**TABLE, "value": None, "largest": [], "negative": True}]}, "nothing is negative"),
+    "counts with largest": ({"tables": [{**TABLE, "value": None}]}, "is a count, which has no largest"),
+    "negative counts": ({"tables": [{**TABLE, "value": None, "largest": [], "negative": True}]}, "cannot be negative"),
     "decimals of counts": ({"tables": [{**TABLE, "value": None, "largest": [], "decimals": 1}]}, "no decimals"),
     "nothing to read": ({"tables": [{"name": "t", "by": ["size"], "file": "f.csv"}]}, "needs value"),
     "status of records": ({"tables": [{"name": "t", "by": ["size"], "status": "s"}]}, "has status without file"),
     "two sources": ({"tables": [TABLE, {"name": "t", "by": ["size"]}]}, "some tables have a file"),
     "no source": ({"tables": [{"name": "t", "by": ["size"]}]}, "there are no records"),
-    "status table": ({"status": [{"table": "x", "cell": {}, "set": "hide", "reason": "r"}]}, 'status 1 names the table "x"'),
+    "status table": ({"status": [{"table": "x", "cell": {}, "set": "hide", "reason": "r"}]}, 'status 1 refers to table "x"'),
     "status attribute": ({"status": [{"table": "firms", "cell": {"x": "1"}, "set": "hide", "reason": "r"}]}, "an attribute that its table"),
     "status cell": ({"status": [{"table": "firms", "cell": {"trade": "x"}, "set": "hide", "reason": "r"}]}, "a cell that its table does not have"),
-    "status cost": ({"status": [{"table": "firms", "cell": {}, "set": "cost", "reason": "r"}]}, "needs cost where"),
+    "status cost": ({"status": [{"table": "firms", "cell": {}, "set": "cost", "reason": "r"}]}, "needs cost if"),
     "status range": ({"status": [{"table": "firms", "cell": {}, "set": "publish", "range": 5.0, "reason": "r"}]}, "has range, which only"),
     "costs": ({"minimise": "cost"}, "needs a table with a column of costs"),
     "holding": ({"holding": "h"}, "option --holding is about records"),
     "weight": ({"sampling_weight": "h"}, "option --sampling-weight is about records"),
     "codes of nothing": ({"codes": {"x": {}}}, 'the codes of "x" are described'),
     "of nothing": ({"codes": {"size": {"of": "x"}}}, 'are of "x", which has no section'),
-    "of other codes": ({"codes": {"size": {"of": "trade"}, "trade": {}}}, 'a code of "size" is no code of "trade"'),
+    "of other codes": ({"codes": {"size": {"of": "trade"}, "trade": {}}}, 'a code of "size" is not a code of "trade"'),
     "request of files": ({"rules": [{"rule": "request", "k": 50.0}], "request": "asked"}, "option --request is about records"),
     "request without a rule": ({"request": "asked"}, "give both or none"),
     "request without a column": ({"rules": [{"rule": "request", "k": 50.0}]}, "give both or none"),
@@ -148,7 +153,7 @@ def test_hierarchies_over_other_leaves_or_with_two_meanings(tmp_path: Path) -> N
     (tmp_path / "a.hrc").write_text("soft\n@food\n@wood\nhard\n@iron\n")
     (tmp_path / "b.hrc").write_text("food\nwood\n")
     (tmp_path / "c.hrc").write_text("soft\n@food\nhard\n@wood\n@iron\n")
-    for other, says in (("b", "do not have the same leaves"), ("c", "give one code different parts")):
+    for other, says in (("b", "do not have the same leaves"), ("c", "give the same code different parts")):
         files = [str(tmp_path / f"{name}.hrc") for name in ("a", other)]
         with pytest.raises(InputError, match=says):
             protect(tmp_path, codes={"trade": {"hierarchy": files}})
@@ -160,9 +165,9 @@ def test_two_tables_that_disagree(tmp_path: Path) -> None:
     tables = [{**TABLE, "file": str(tmp_path / "firms.csv")}, other]
     good = ["food,10,450", "wood,11,630", "iron,11,720", "Total,32,1800"]
     for lines, more, says in (
-        (["food,10,449", "wood,11,631", *good[2:]], {}, "row 1 of trades.csv has another number than"),
-        (["food,9,450", *good[1:]], {}, "row 1 of trades.csv has another frequency than"),
-        (good, {"negative": True}, "row 1 of trades.csv may be negative, and"),
+        (["food,10,449", "wood,11,631", *good[2:]], {}, "row 1 of trades.csv differs in its number from"),
+        (["food,9,450", *good[1:]], {}, "row 1 of trades.csv differs in its frequency from"),
+        (good, {"negative": True}, "row 1 of trades.csv may be negative, but"),
     ):
         write(tmp_path, lines, "trades.csv", "trade,n,turnover\n")
         with pytest.raises(InputError, match=says):
@@ -183,10 +188,10 @@ BAD_RECORDS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str, int]] = 
     "weight": (
         {"w": [1.0, 0.5, 2.0]},
         {"sampling_weight": "w"},
-        "row 2 needs a sampling weight of 1 or more",
+        "the sampling weight on row 2 must be at least 1",
         2,
     ),
-    "weight text": ({"w": ["1", "x", "2"]}, {"sampling_weight": "w"}, "row 2 needs a sampling weight", 2),
+    "weight text": ({"w": ["1", "x", "2"]}, {"sampling_weight": "w"}, "the sampling weight on row 2", 2),
 }
 
 
@@ -222,7 +227,7 @@ def test_too_much_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has more than 20,000,000 combinations"):
         lv.protect(many, tables=[{"name": "t", "by": ["a", "b", "c"]}], rules=[FEW])
     twice = pa.table({"a": ["x", "y"], "b": ["x", "y"]})
-    with pytest.raises(InputError, match="by two attributes of which one stands for codes of the other"):
+    with pytest.raises(InputError, match="two attributes, one of which stands for codes of the other"):
         lv.protect(
             twice, tables=[{"name": "t", "by": ["a", "b"]}], rules=[FEW], codes={"a": {}, "b": {"of": "a"}}
         )

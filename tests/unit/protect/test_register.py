@@ -116,7 +116,7 @@ def test_later_audits_know_protected_counts(tmp_path: Path, method: str) -> None
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "where": ({"where": "trade != 'iron'"}, "option --where: with --register the records are read whole"),
+    "where": ({"where": "trade != 'iron'"}, "option --where: with --register all records are read"),
     "person alone": ({"registry": None, "person": "id"}, "option --person needs --register"),
     "other people": (
         {"data": records([(f"x{t}", s, v + 1) for t, s, v in FIRMS]), "out": "x"},
@@ -125,7 +125,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "rounded": ({"method": "round", "base": 10}, 'with which method "round" is not judged together'),
     "weights": (
         {"sampling_weight": "w", "data": records().append_column("w", pa.array([2.0] * len(FIRMS)))},
-        "has other numbers than these records",
+        "has different numbers from these records",
     ),
     "status": (
         {"status": [corner("wood", "Total", "hide")]},

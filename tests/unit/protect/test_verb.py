@@ -38,7 +38,7 @@ def test_one_small_cell_takes_three_more(tmp_path: Path) -> None:
     found = protect(tmp_path, attackers="outsider")
     assert (found.summary.primary, found.summary.secondary) == (1, 3) and found.summary.optimal
     assert found.verdict.level == "ok" and "no pattern is cheaper" in str(found.verdict)
-    assert "Contributors who know their own part were not asked about." in found.verdict.reasons
+    assert "Contributors who know their own part were not considered." in found.verdict.reasons
     by_value = protect(tmp_path, attackers="outsider", minimise="value")
     assert by_value.summary.cost == by_value.summary.bound == 400 + 130 + 500
     by_cost = protect(tmp_path, attackers="outsider", minimise="cost", table={"cost": "cost"})
@@ -57,7 +57,7 @@ def test_steps_and_seconds_end_the_search(tmp_path: Path) -> None:
     for limit in ({"steps": 0}, {"seconds": 1e-9}):
         found = protect(tmp_path, **limit)
         assert found.is_protected and found.summary.rounds == 0 and found.summary.bound == 0
-        assert "how much a better pattern could save was not asked" in str(found.verdict)
+        assert "how much a better pattern could save was not determined" in str(found.verdict)
 
 
 def test_contributors_who_are_alone_see_through_each_other(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_records_that_contradict_their_codes() -> None:
     records = pa.table({"trade": ["a", "b", "b"], "sector": ["a", "a", "b"], "turnover": [5, 6, 7]})
     tables = [{"name": by, "by": [by], "value": "turnover"} for by in ("trade", "sector")]
     with pytest.raises(
-        InputError, match='"sector": a cell of the records has another number than table "trade"'
+        InputError, match='"sector": a cell of the records differs in its number from table "trade"'
     ):
         lv.protect(records, tables=tables, rules=[FEW], codes={"trade": {}, "sector": {"of": "trade"}})
 
@@ -167,7 +167,9 @@ def test_tables_in_a_circle_are_said_to_be(tmp_path: Path) -> None:
     tables = [{"name": "".join(by), "by": list(by), "value": "v"} for by in ("ab", "bc", "ca")]
     found = lv.protect(records, tables=tables, rules=[{"rule": "frequency", "minimum": 2}])
     assert found.question.is_circle and found.verdict.level == "care"
-    assert found.verdict.sentence == "Nothing needs to be hidden as far as asked; read what was not."
+    assert (
+        found.verdict.sentence == "Nothing needs to be hidden, as far as checked; read what was not checked."
+    )
 
 
 def test_what_cannot_be_protected_is_not_called_so_and_not_written(tmp_path: Path) -> None:
@@ -244,7 +246,7 @@ def test_a_false_witness_is_not_believed(tmp_path: Path) -> None:
     assert problem.broken(demand, found.hidden, one) == "a sum does not hold"
     assert problem.broken(demand, ~found.hidden, one) == "it changes a shown cell"
     assert problem.broken(demand, found.hidden, one * -100) == "a sum does not hold"
-    assert problem.broken(demand, found.hidden, one << 50) == "it is larger than any that is computed with"
+    assert problem.broken(demand, found.hidden, one << 50) == "it is too large for exact arithmetic"
     cells, change = certify(problem, found.hidden, found.witnesses, Run()).changes[1]
     far = nothing.copy()
     far[cells] = change * 100
@@ -290,7 +292,7 @@ def test_what_cannot_be_rounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         {**TABLE, "file": str(tmp_path / "firms.csv"), "base": 5},
         {**TABLE, "name": "again", "file": str(tmp_path / "firms.csv"), "base": 10},
     ]
-    with pytest.raises(InputError, match='"again" has another base'):
+    with pytest.raises(InputError, match='"again" has a different base'):
         lv.protect(tables=both, rules=[FEW], method="round")
     monkeypatch.setattr("louver.protect.round._Model.linear", lambda self, beyond: None)
     monkeypatch.setattr("louver.protect.round.WIDER", (0,))

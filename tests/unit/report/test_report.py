@@ -125,7 +125,7 @@ def test_sections(whole: str) -> None:
     assert headings == [
         "Arrangements, least disclosive first",
         "Redesigns without a disclosed small cell",
-        "Rows that tell a person's status",
+        "Rows that reveal a person's status",
         "Disclosed small cells",
         "How tight the bounds are",
         "Appendix",
@@ -140,19 +140,17 @@ def test_verdicts() -> None:
         assert found is not None
         return found[1]
 
-    assert verdict(audited(DETERMINED)).startswith("3 small counts can be worked out, but no row tells")
+    assert verdict(audited(DETERMINED)).startswith("3 small counts can be derived, but no row reveals")
     assert "Do not publish it as it is." in verdict(audited(DETERMINED, small=4))
     one = audited({("A", "no"): 1, ("A", "yes"): 8})
-    assert verdict(one).startswith("1 small count can be worked out, but no row")
+    assert verdict(one).startswith("1 small count can be derived, but no row")
     full = verdict(audited(DETERMINED, small=1))
-    assert full.startswith("No small count can be worked out, 2 rows in full, and no row tells a person")
-    assert "Publish it only if that may be known." in full
-    assert verdict(audited(SAFE)).startswith("Counts cannot be worked out, and no row tells a person")
-    assert "By itself it may be published." in verdict(audited(SAFE))
+    assert full.startswith("No small count can be derived, 2 rows in full, and no row reveals a person")
+    assert "Publish it only if this may become known." in full
+    assert verdict(audited(SAFE)).startswith("Counts cannot be derived, and no row reveals a person")
+    assert "On its own it may be published." in verdict(audited(SAFE))
     status = verdict(audited({**SAFE, ("C", "no"): 1, ("C", "yes"): 0}))
-    assert status.startswith(
-        "Counts cannot be worked out, but 1 row tells a person&#x27;s status (1 person)."
-    )
+    assert status.startswith("Counts cannot be derived, but 1 row reveals a person&#x27;s status (1 person).")
     assert "1 row holds fewer than 5 people. Do not publish it as it is." in status
 
 

@@ -106,7 +106,7 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
     page = inspect.getdoc(bounds)
     assert page is not None
     assert "recode, given, cells : path or inline value, optional\n    Recodes, a-priori" in page
-    assert "\nrounding : str\n    How ties are rounded, with `decimals` (default half-up).\n" in page
+    assert "\nrounding : str\n    Rounding of ties, with `decimals` (default half-up).\n" in page
     assert page.index("\nReturns\n") > page.index("\nrun : Run | None\n")
 
 

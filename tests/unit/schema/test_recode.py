@@ -57,7 +57,7 @@ def test_negative_and_fractional_edges():
     [
         (lambda: Recode("A"), "exactly one"),
         (lambda: Recode("A", bins=(1,), level=1), "exactly one"),
-        (lambda: Recode("A", merge={"": ("a",)}), "without a name"),
+        (lambda: Recode("A", merge={"": ("a",)}), "with no name"),
         (lambda: Recode("A", merge={"g": ()}), "without labels"),
         (lambda: Recode("A", merge={"g": ("a",), "h": ("b", "a")}), 'label 2 of the group "h" twice'),
         (lambda: Recode("A", bins=()), "one or more finite edges"),

@@ -271,7 +271,7 @@ def test_data_that_change_while_they_are_read_are_refused(town, ledger, tmp_path
         return levels
 
     monkeypatch.setattr(sealing, "true_levels", write_meanwhile)
-    with pytest.raises(InputError, match="changed while they were read"):
+    with pytest.raises(InputError, match="changed while being read"):
         topdown(town, out=tmp_path / "out")
     assert ledger.state().spent == 0 and not list(tmp_path.glob(".out*"))
 
@@ -365,7 +365,7 @@ def test_microdata_as_csv(town, tmp_path):
     lines[1], lines[2] = lines[-1], lines[1]
     (tmp_path / "out/data/microdata.csv").write_text("\n".join(lines) + "\n")
     check = doubt(tmp_path / "out", "topdown")
-    assert (check.passed, check.found) == (False, "the microdata as CSV are not those as Parquet")
+    assert (check.passed, check.found) == (False, "the microdata as CSV differ from those as Parquet")
 
 
 def test_what_the_invariants_give_away_is_said(tmp_path):
@@ -552,7 +552,7 @@ def test_places_that_cannot_be(town, tmp_path):
         topdown(town, out=tmp_path / "taken", seed=1)
     with pytest.raises(InputError, match="no ledger"):
         topdown(town, out=tmp_path / "out")
-    with pytest.raises(InputError, match="holds no measurements"):
+    with pytest.raises(InputError, match="has no measurements"):
         estimate(town, measurements=tmp_path / "taken")
     text = town.read_text().replace('file = "people.csv"', 'uri = "postgresql://host/base"')
     town.write_text(text)

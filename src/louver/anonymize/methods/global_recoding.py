@@ -11,7 +11,7 @@ import numpy as np
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.methods.method import Method, draws
 from louver.anonymize.problem import AnonymizeProblem
-from louver.anonymize.recoding import Codings, Recoded, Recoding, Whole
+from louver.anonymize.recoding import Codings, Recoded, Recoding, RecodingSpace
 from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
@@ -65,42 +65,42 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
         If no recoding was found that meets the requirements: where they are monotone, not even one block per column does.
     """
     watch = watch or Watch()
-    whole = Whole.of(problem)
+    space = RecodingSpace.of(problem)
     with watch.stage("first answer"):
-        best = whole.judged(whole.coarsest)
+        best = space.judged(space.coarsest)
         if best is not None:
-            best = _divided(whole, best, np.ones(len(whole.domains)), watch)
-            _tell(whole, best, watch)
+            best = _divided(space, best, np.ones(len(space.domains)), watch)
+            _tell(space, best, watch)
         if watch.is_over:
             watch.note(Stopped.UNFINISHED)
     with watch.stage("search"):
-        best, is_best = _of_all(whole, best, watch, steps)
+        best, is_best = _of_all(space, best, watch, steps)
         if best is None:
             raise InfeasibleError(
                 "no recoding of these records meets the requirements, not even one value for all; ask for less."
             )
         if not is_best:
-            best = _rounds(whole, best, watch, steps)
+            best = _rounds(space, best, watch, steps)
     status, bound = (Status.OPTIMAL, best.loss) if is_best else (Status.FEASIBLE, None)
     watch.run.check()
-    return whole.answer(best, method=METHOD.name, status=status, lower_bound=bound)
+    return space.answer(best, method=METHOD.name, status=status, lower_bound=bound)
 
 
 def _of_all(
-    whole: Whole, best: Recoding | None, watch: Watch, steps: int | None
+    space: RecodingSpace, best: Recoding | None, watch: Watch, steps: int | None
 ) -> tuple[Recoding | None, bool]:
     """The best of all recodings if there are few, and whether it is known to be the best."""
-    codings = all_codings(whole)
-    if codings is None or (best is None and whole.is_monotone):
+    codings = all_codings(space)
+    if codings is None or (best is None and space.is_monotone):
         return best, False
     most = None if steps is None else JUDGED_PER_STEP * max(1, steps)
-    lattice = Lattice(whole, codings, watch, most, until=LATTICE_SHARE)
+    lattice = Lattice(space, codings, watch, most, until=LATTICE_SHARE)
     return lattice.search(best), lattice.is_complete
 
 
-def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
+def _rounds(space: RecodingSpace, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
     """Look around the best recoding, or divide again from parts of it or from the top, until time or steps run out."""
-    _tell(whole, best, watch)
+    _tell(space, best, watch)
     drawn = draws()
     n_rounds, n_vain = 0, 0
     while n_rounds < (ROUNDS if steps is None else steps) or (watch.is_limited and n_vain < ROUNDS):
@@ -108,51 +108,51 @@ def _rounds(whole: Whole, best: Recoding, watch: Watch, steps: int | None) -> Re
             break
         watch.share = watch.share_of_time if watch.is_limited else n_rounds / max(1, steps or ROUNDS)
         if n_rounds >= STARTS and next(drawn) < AROUND:
-            found = _around(whole, best, drawn, watch)
+            found = _around(space, best, drawn, watch)
         else:
             is_anew = n_rounds < STARTS or next(drawn) < ANEW
-            found = _divided_again(whole, best, drawn, watch, is_anew=is_anew)
+            found = _divided_again(space, best, drawn, watch, is_anew=is_anew)
         n_rounds, n_vain = n_rounds + 1, n_vain + 1
         if found.loss < best.loss * (1 - 1e-12):
             best, n_vain = found, 0
-            _tell(whole, best, watch)
+            _tell(space, best, watch)
     if n_vain < ROUNDS:
         watch.note(Stopped.IMPROVING)
     return best
 
 
-def _tell(whole: Whole, best: Recoding, watch: Watch) -> None:
-    watch.found(whole.problem, best.loss / whole.problem.unit)
+def _tell(space: RecodingSpace, best: Recoding, watch: Watch) -> None:
+    watch.found(space.problem, best.loss / space.problem.unit)
 
 
-def _around(whole: Whole, best: Recoding, drawn: Iterator[float], watch: Watch) -> Recoding:
+def _around(space: RecodingSpace, best: Recoding, drawn: Iterator[float], watch: Watch) -> Recoding:
     """The best of all combinations of codings near those of two or three columns, the others as they are."""
-    free = _some(drawn, len(whole.domains), 2 + (next(drawn) < 0.5))
+    free = _some(drawn, len(space.domains), 2 + (next(drawn) < 0.5))
     codings = []
-    for place, (domain, coding) in enumerate(zip(whole.domains, best.codings, strict=True)):
+    for place, (domain, coding) in enumerate(zip(space.domains, best.codings, strict=True)):
         near = [*domain.splits(coding), *domain.others(coding)] if place in free else []
         while len(near) > MOST_NEAR[len(free)]:
             near.pop(int(next(drawn) * len(near)))
         codings.append([coding, *near])
-    return Lattice(whole, codings, watch, has_bound=True).search(best) or best
+    return Lattice(space, codings, watch, has_bound=True).search(best) or best
 
 
 def _divided_again(
-    whole: Whole, best: Recoding, drawn: Iterator[float], watch: Watch, *, is_anew: bool
+    space: RecodingSpace, best: Recoding, drawn: Iterator[float], watch: Watch, *, is_anew: bool
 ) -> Recoding:
     """Make some columns coarse, or all, and divide again: the others first where possible, in random order."""
-    m = len(whole.domains)
+    m = len(space.domains)
     coarse = set(range(m)) if is_anew else _some(drawn, m, 1 + int(next(drawn) * 3))
     later = set() if is_anew else coarse
     codings = tuple(
         domain.coarsest() if place in coarse else coding
-        for place, (domain, coding) in enumerate(zip(whole.domains, best.codings, strict=True))
+        for place, (domain, coding) in enumerate(zip(space.domains, best.codings, strict=True))
     )
-    start = whole.judged(codings)
+    start = space.judged(codings)
     if start is None:  # possible where coarser recodings may leave out more records
         return best
     weights = np.array([4.0 ** (2 * next(drawn) - 1 - 2 * (place in later)) for place in range(m)])
-    return _divided(whole, start, weights, watch)
+    return _divided(space, start, weights, watch)
 
 
 def _some(drawn: Iterator[float], m: int, n: int) -> set[int]:
@@ -160,33 +160,33 @@ def _some(drawn: Iterator[float], m: int, n: int) -> set[int]:
     return {int(next(drawn) * m) for _ in range(n)}
 
 
-def _divided(whole: Whole, start: Recoding, weights: Floats, watch: Watch) -> Recoding:
+def _divided(space: RecodingSpace, start: Recoding, weights: Floats, watch: Watch) -> Recoding:
     """Divide blocks, those that save most first, until no division saves anything; `weights` bends the order by column."""
     best = start
     failed: set[tuple[int, bytes]] = set()
-    versions = [0] * len(whole.domains)
+    versions = [0] * len(space.domains)
     heap: list[tuple[float, int, int, bytes]] = []
-    for place in range(len(whole.domains)):
-        _push(heap, whole, best.codings, place, versions[place], float(weights[place]), failed)
+    for place in range(len(space.domains)):
+        _push(heap, space, best.codings, place, versions[place], float(weights[place]), failed)
     while heap and not watch.is_over:
         _, place, version, key = heapq.heappop(heap)
         if version != versions[place]:
             continue
         finer = np.frombuffer(key, np.int64)
         codings = (*best.codings[:place], finer, *best.codings[place + 1 :])
-        found = whole.judged(codings)
+        found = space.judged(codings)
         if found is None or found.loss >= best.loss:
             failed.add(_division(best.codings[place], finer, place))
             continue
         best = found
         versions[place] += 1
-        _push(heap, whole, best.codings, place, versions[place], float(weights[place]), failed)
+        _push(heap, space, best.codings, place, versions[place], float(weights[place]), failed)
     return best
 
 
 def _push(
     heap: list[tuple[float, int, int, bytes]],
-    whole: Whole,
+    space: RecodingSpace,
     codings: Codings,
     place: int,
     version: int,
@@ -194,9 +194,9 @@ def _push(
     failed: set[tuple[int, bytes]],
 ) -> None:
     """Queue the divisions of a column by what they save, except those that failed before."""
-    now = whole.column_loss(place, codings[place])
-    for finer in whole.domains[place].splits(codings[place]):
-        saved = now - whole.column_loss(place, finer)
+    now = space.column_loss(place, codings[place])
+    for finer in space.domains[place].splits(codings[place]):
+        saved = now - space.column_loss(place, finer)
         if saved > 0 and _division(codings[place], finer, place) not in failed:
             heapq.heappush(heap, (-saved * weight, place, version, finer.tobytes()))
 
@@ -225,11 +225,11 @@ LOOK_AHEAD = 4096
 """Combinations that are looked up at a time."""
 
 
-def all_codings(whole: Whole) -> list[list[Ints]] | None:
+def all_codings(space: RecodingSpace) -> list[list[Ints]] | None:
     """All codings of every column; None if there are too many combinations to look at each one."""
-    found = [domain.codings() for domain in whole.domains]
+    found = [domain.codings() for domain in space.domains]
     codings = [one for one in found if one is not None]
-    most = MOST_NODES if whole.has_bound and whole.is_monotone else MOST_JUDGED
+    most = MOST_NODES if space.has_bound and space.is_monotone else MOST_JUDGED
     is_small = len(codings) == len(found) and math.prod(map(len, codings)) <= most
     return codings if is_small else None
 
@@ -247,11 +247,11 @@ class Lattice:
     until : float
         Share of the watch's time after which to end.
     has_bound : bool
-        Whether the columns' losses are a bound (`Whole.has_bound`), or are to be treated as one.
+        Whether the columns' losses are a bound (`RecodingSpace.has_bound`), or are to be treated as one.
 
     Notes
     -----
-    Coarser recodings leave no more records out (`Whole.is_monotone`). So where one leaves out too many, all finer ones do
+    Coarser recodings leave no more records out (`RecodingSpace.is_monotone`). So where one leaves out too many, all finer ones do
     (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one block, included (LeFevre, DeWitt
     & Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left
     out or not, so the sum of the columns' losses is a bound: exact for hierarchies, and for intervals and sets while nobody
@@ -263,7 +263,7 @@ class Lattice:
 
     def __init__(
         self,
-        whole: Whole,
+        space: RecodingSpace,
         codings: Sequence[Sequence[Ints]],
         watch: Watch,
         max_judged: int | None = None,
@@ -271,10 +271,10 @@ class Lattice:
         until: float = 1.0,
         has_bound: bool | None = None,
     ) -> None:
-        self.whole, self.watch = whole, watch
+        self.space, self.watch = space, watch
         self.n_judged, self.is_complete = 0, True
         self._max_judged, self._until = max_judged, until
-        self._has_bound = whole.has_bound if has_bound is None else has_bound
+        self._has_bound = space.has_bound if has_bound is None else has_bound
         self._codings = codings
         self._shape = tuple(len(one) for one in codings if len(one) > 1)
         """A column with only one coding gets no axis: the number of axes of an array is limited."""
@@ -294,7 +294,7 @@ class Lattice:
                 break
             axes = [int(at) for at in np.unravel_index(node, self._shape)]
             found = self._judged(axes)
-            if found is None and self.whole.is_monotone:
+            if found is None and self.space.is_monotone:
                 is_out[np.ix_(*(below[at] for below, at in zip(finer, axes, strict=True)))] = True
             if found is not None and (best is None or found.loss < best.loss):
                 best = found
@@ -306,7 +306,7 @@ class Lattice:
         return is_late or self.n_judged == self._max_judged
 
     def _losses(self, place: int) -> Floats:
-        return np.array([self.whole.column_loss(place, coding) for coding in self._codings[place]])
+        return np.array([self.space.column_loss(place, coding) for coding in self._codings[place]])
 
     def _by_size_below(self, finer: Sequence[Bools], is_out: Bools, best: Recoding | None) -> Iterator[int]:
         """Combinations that are not ruled out, those coarser than the most others first."""
@@ -325,7 +325,7 @@ class Lattice:
         self.n_judged += 1
         free = iter(axes)
         chosen = tuple(codings[next(free) if len(codings) > 1 else 0] for codings in self._codings)
-        return self.whole.judged(chosen)
+        return self.space.judged(chosen)
 
 
 def _outer(combine: np.ufunc, parts: Sequence[Floats]) -> Floats:

@@ -159,7 +159,9 @@ class UnitSearch:
         self._others = [j for j in range(len(problem.columns)) if j not in self._shared]
         required = Sensitive(name="units", codes=units.codes, n_values=units.n, l=problem.k)
         self._required = (*problem.sensitive, required)
-        self._whole = build_requirements(self._required, problem.rows, problem.codes[:0], problem.rows[:0], 0)
+        self._all_requirements = build_requirements(
+            self._required, problem.rows, problem.codes[:0], problem.rows[:0], 0
+        )
         self._n_units = units.n
 
     def best_of_tree(self) -> list[_Cell]:
@@ -372,7 +374,10 @@ class UnitSearch:
         sorted_ = np.lexsort([self._of_record[members], *codes.T[::-1]])
         members, codes = members[sorted_], np.ascontiguousarray(codes[sorted_])
         present, number = np.unique(self._of_record[members], return_inverse=True)
-        sensitive, limits = self._whole.sensitive[members].copy(), self._whole.limits.copy()
+        sensitive, limits = (
+            self._all_requirements.sensitive[members].copy(),
+            self._all_requirements.limits.copy(),
+        )
         sensitive[:, -1] = number
         last = (len(self._required) - 1) * N_LIMITS
         limits[last + STOP] += len(present) - self._n_units
@@ -382,7 +387,7 @@ class UnitSearch:
             sensitive=self._required,
             rows=problem.rows[members],
             codes=codes,
-            requirements=self._whole._replace(sensitive=sensitive, limits=limits),
+            requirements=self._all_requirements._replace(sensitive=sensitive, limits=limits),
         )
         found = _diverse_among_units(part, form(part), self._of_record[members])
         return _Cell(

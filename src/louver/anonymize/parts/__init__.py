@@ -27,7 +27,7 @@ from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.parts.cut import GridCells, bins_of, cut
 from louver.anonymize.parts.spill import KEY, Arranging, Spill
 from louver.anonymize.publish import Arranged
-from louver.anonymize.result import StoredRecords, shuffled
+from louver.anonymize.result import RecordsOnDisk, shuffled
 from louver.anonymize.roles import NumberCoding, unchanged
 from louver.anonymize.watch import Watch
 from louver.data.read import Source, open_source, quoted
@@ -157,7 +157,7 @@ class DiskStore:
             is_order_kept=options.keep_order,
             class_ids=shuffled(seen.n)[seen.of_group] if options.class_id else None,
         )
-        table = StoredRecords(self.spill.folder / RECORDS)
+        table = RecordsOnDisk(self.spill.folder / RECORDS)
         texts = arranging.write(table.path, {s.name: s.codes for s in self.codebook.sensitive}, run)
         quasi = [name for p in published for name in p.column_names(options.format == "bounds")]
         with open_source(table.path, decimal_mark=".", run=run) as source:

@@ -272,11 +272,11 @@ class Arranging:
 
     def _stretch(self, number: int, meant: Mapping[str, Sequence[tuple[str, pa.Array]]]) -> pa.Table:
         """The records of one stretch as they are published."""
-        stored = []
+        batches_of_parts = []
         for parts in self.parts:
             with pa.OSFile(str(self.spill.arranged(parts[0])), "rb") as file:
-                stored.append(pa.Table.from_batches([pa.ipc.open_file(file).get_batch(number)]))
-        table = pa.concat_tables(stored)
+                batches_of_parts.append(pa.Table.from_batches([pa.ipc.open_file(file).get_batch(number)]))
+        table = pa.concat_tables(batches_of_parts)
         order = np.argsort(_keys(table), kind="stable")
         class_of = np.asarray(table[CLASS].combine_chunks())[order]
         names: list[str] = []

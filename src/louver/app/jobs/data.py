@@ -43,9 +43,7 @@ def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
     run.report("counting", 0, 0)
     names, left, missing = _usable(path, source.model_dump_json(), stamp_of(path))
     if len(names) < 2:
-        raise InputError(
-            "the file has fewer than two columns that a table can be made of; it needs categories."
-        )
+        raise InputError("a table needs two columns of categories, and the file has fewer.")
     histogram = histogram_of(path, source, names)
     sizes = [{"name": a.name, "labels": list(a.labels)} for a in histogram.attributes]
     return {"attributes": sizes, "left": left, "missing": missing, "n": histogram.total}
@@ -97,7 +95,7 @@ def _histogram(path: str, source: str, names: tuple[str, ...], stamp: Stamp) -> 
     with open_source(path, **about.opening()) as opened:
         histogram = tabulate(opened, names, weight=about.weight)
     if not histogram.total:
-        raise InputError("the file counts no people; give at least one count above 0.")
+        raise InputError("the file has no people; at least one count must be above 0.")
     codes = histogram.codes.copy()
     attributes = []
     for position, attribute in enumerate(histogram.attributes):

@@ -84,7 +84,7 @@ def ledger_made(
     try:
         place.parent.mkdir(exist_ok=True)
     except OSError:
-        problem = f"the folder {printable(place.parent.name)} cannot be made; start the explorer where you may write."
+        problem = f"the folder {printable(place.parent.name)} cannot be created; start the explorer where you may write."
     else:
         made = Ledger.create(place, Measure(measure), Relation(neighbours), granted, population=population)
         if is_new_population:

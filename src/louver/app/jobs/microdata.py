@@ -25,9 +25,9 @@ from louver.schema.source import SourceOptions
 __all__ = ["anonymized", "browsed", "published", "traced"]
 
 UNREGISTERED = (
-    "it was not entered into the register; later tables of these people are not audited together with it."
+    "it was not entered into the register, so later tables of these people are not audited together with it."
 )
-WITHHELD = "together with the earlier releases that were named it gives too much away."
+WITHHELD = "together with the earlier releases given, it discloses too much."
 
 MOST_CLASSES = 200
 
@@ -117,6 +117,6 @@ def _made(number: str) -> AnonymizedRelease:
     """The result with a number; another search may have finished since, or been cancelled along with its process."""
     if KEPT.made is None or KEPT.number != number:
         raise InputError(
-            "the result that is shown is not kept any more, for another search was begun; run again."
+            "the result shown is no longer available, because another search was started; run again."
         )
     return KEPT.made

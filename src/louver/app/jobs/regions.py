@@ -20,7 +20,7 @@ from louver.topdown.errors.area import read_leaves, region_totals
 __all__ = ["LIST", "area_of", "area_of_file", "area_of_text", "compared", "outlined", "regions_of"]
 
 MOST_REGIONS = 200_000
-"""Most regions in a tree; levels below that are left out, and the page says so."""
+"""Maximum number of regions in a tree; levels below that are left out, and the page says so."""
 
 
 def regions_of(folder: str, name: str, run: Run) -> Regions | None:

@@ -76,15 +76,13 @@ def out_folder(releases: Path, name: str) -> str:
         If the folder cannot be created, or the name is not a plain name or is already taken.
     """
     if not name or not name.isprintable() or name.startswith((".", "-")) or set(name) & set("/\\:"):
-        raise InputError("the release needs a plain name, such as crashes-2013.")
+        raise InputError("the release needs a simple name, such as crashes-2013.")
     if (releases / name).exists():
         raise InputError(f"{printable(name)} exists already; choose another name.")
     try:
         releases.mkdir(exist_ok=True)
     except OSError:
-        problem = (
-            f"the folder {printable(releases.name)} cannot be made; start the explorer where you may write."
-        )
+        problem = f"the folder {printable(releases.name)} cannot be created; start the explorer where you may write."
     else:
         return str(releases / name)
     raise InputError(problem)
@@ -100,7 +98,7 @@ def free_name(releases: Path, stem: str) -> str:
 def release_folder(folder: str, name: str) -> Path:
     """A release that the page listed: a name of a folder, not a path."""
     if name not in {place.name for place in Path(folder).iterdir()}:
-        raise InputError(f"{printable(name)} is not in the folder any more; show the page again.")
+        raise InputError(f"{printable(name)} is no longer in the folder; reload the page.")
     return Path(folder) / name
 
 
@@ -179,21 +177,21 @@ def _tables(release: Path) -> dict[str, pa.Table]:
 
 
 def _write_csvs(tables: Mapping[str, pa.Table], made: Path, run: Run) -> None:
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as zip_file:
         for name, table in tables.items():
             run.check()
             one = made.with_suffix(".csv")
             write_csv(table, one)
-            archive.write(one, f"{name.replace('/', '-')}.csv")
+            zip_file.write(one, f"{name.replace('/', '-')}.csv")
 
 
 def checked_upload(
-    archive: str, folder: str, skip_report: bool, accept_strings: int, run: Run
+    zip_file: str, folder: str, skip_report: bool, accept_strings: int, run: Run
 ) -> dict[str, Any]:
     """Unpack a release that was uploaded, and recompute its promises; nothing is kept."""
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
-        release = unpack(Path(archive), place / "release", run)
+        release = unpack(Path(zip_file), place / "release", run)
         run.report("recomputing its promises", 0, 0)
         found = verify(release, skip_report=skip_report, accept_strings=accept_strings).to_dict()
         try:
@@ -203,4 +201,4 @@ def checked_upload(
         return {key: found[key] for key in ("passed", "verdict", "checks")} | {"told": content}
     finally:
         shutil.rmtree(place, ignore_errors=True)
-        Path(archive).unlink(missing_ok=True)
+        Path(zip_file).unlink(missing_ok=True)

@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 IN_LINE = 3
-"""Row attributes shown within a line; those before them head a group of lines."""
+"""Row attributes shown within a line; the ones before them head a group of lines."""
 MOST_DOTS = 40
 MOST_LISTED = 12
 
@@ -76,7 +76,7 @@ class TableView:
     only: str = ""
     folded: frozenset[int] = frozenset()
     before: ArrangedTable | None = None
-    """The same table with less knowledge: cells that have fallen since are marked."""
+    """The same table with less knowledge, to mark cells that have been disclosed since."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,10 +52,10 @@ COUNTS = {
 SECONDS = {"20": "20 seconds", "60": "1 minute", "300": "5 minutes"}
 MOST_CHIPS = 60
 MANY_ATTRIBUTES = 15
-"""More can be searched."""
+"""A further search is possible."""
 SPEC = "louver-explore.toml"
 REGISTERED = ("registry", "person", "new_population")
-"""Options that concern a register."""
+"""Options about a register."""
 
 
 @dataclass
@@ -198,8 +198,8 @@ def piece_text(piece: JobAnswer) -> str:
 async def build(session: Session) -> None:
     """Draw the page."""
     if session.opened is None:
-        head("Audit", "what several tables give away together")
-        with empty("There are no people yet", "Open a file with categories first."):
+        head("Audit", "what several tables disclose together")
+        with empty("No data yet", "Open a file with categories first."):
             button("Open a file", lambda: session.show("start"), kind="pri")
         return
     await _AuditPage(session).start()
@@ -215,7 +215,7 @@ class _AuditPage:
         self._columns = session.state(ColumnChoices)
 
     async def start(self) -> None:
-        with head("Audit", "what several tables give away together"):
+        with head("Audit", "what several tables disclose together"):
             copy_button(self._call)
             button("Publish…", self._open_publishing, kind="pri", icon_name="download", data_publish="")
         quick = RunBar(self._session, "quick")
@@ -246,7 +246,7 @@ class _AuditPage:
         with self._list, tag("div", "pad part"):
             tag("h3", text="Tables to be published")
             if not self._state.pieces:
-                tag("p", "s sub", "None yet. Describe one, or take what you tried on the page Tables.")
+                tag("p", "s sub", "None yet. Describe one, or add those you tried on the page Tables.")
             for number, piece in enumerate(self._state.pieces):
                 with tag("div", "row between known"):
                     with tag("span", "s"):
@@ -311,10 +311,10 @@ class _AuditPage:
         state = self._state
         with self._limits:
             with tag("div", "pad part"):
-                tag("h3", text="What must not be given away")
+                tag("h3", text="What must not be disclosed")
                 text_field("Counts below", state.small, partial(self._set, "small"), inputmode="numeric")
                 text_field(
-                    "Counts known to within so many percent (empty: only exact ones)",
+                    "Counts known to within this many percent (empty: only exact ones)",
                     state.within,
                     partial(self._set, "within"),
                     inputmode="decimal",
@@ -368,8 +368,8 @@ class _AuditPage:
             with self._message:
                 verdict(
                     "plain",
-                    "Nothing was audited yet.",
-                    "List the tables that would be published, and press Audit.",
+                    "Nothing has been audited yet.",
+                    "List the tables to be published, and press Audit.",
                     is_status=False,
                 )
             return
@@ -410,7 +410,7 @@ class _AuditPage:
                     tag("td", "r b", cell["range"])
                     tag("td", "s", cell["why"])
         if (left := found["n_cells"] - len(found["cells"])) > 0:
-            tag("p", "s sub", f"{left:,} more are given away.")
+            tag("p", "s sub", f"{left:,} more are disclosed.")
 
     def _call(self) -> WithFiles | None:
         try:
@@ -447,7 +447,7 @@ def advised(found: JobAnswer, n_tables: int) -> list[str]:
     lines = [f"Safe {found['advised']}."] if found["advised"] and found["n_out"] < n_tables else []
     for plan in found["hide"]:
         if not plan["safe"]:
-            lines.append(f"Hide in {plan['table']}: no pattern found that protects all.")
+            lines.append(f"Hide in {plan['table']}: found no pattern that protects all.")
         elif plan["cells"]:
             more = count_of(len(plan["cells"]), "more cell")
             small = count_of(plan["small_cells"], "small one")
@@ -506,7 +506,9 @@ class DraftPanel:
                 text_field(
                     "Decimals of proportions (empty: exact)", draft.decimals, partial(self._set, "decimals")
                 )
-                select(COUNTS, draft.counts, partial(self._set, "counts"), "What is published beside them")
+                select(
+                    COUNTS, draft.counts, partial(self._set, "counts"), "What is published along with them"
+                )
             names = {"": "everybody"} | {a["name"]: f"only some {a['name']}" for a in self._tables.attributes}
             with tag("label", "field"):
                 tag("span", "s sub", "Who is counted")
@@ -552,6 +554,6 @@ class DraftPanel:
                 problem(str(error))
             return
         with self._wrong:
-            tag("p", "s sub", f"{self._draft.name} is in the list. Change what you like to add another.")
+            tag("p", "s sub", f"{self._draft.name} is in the list. Change the form to add another.")
         self._draft.name = self._next()
         self._named.set(value=self._draft.name)

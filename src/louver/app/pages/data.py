@@ -43,15 +43,15 @@ MANY_COLUMNS = 15
 """With more than this many, a search field is shown."""
 BAR_WIDTH, BAR_HEIGHT = 120, 22
 AXES = ("integer", "number", "date")
-"""Kinds whose bars are classes of numbers: "20 to 30"."""
+"""Kinds of columns whose bars are classes of numbers: "20 to 30"."""
 
 
 async def build(session: Session) -> None:
     """Draw the page."""
     await go_on(session)
     if session.opened is None:
-        head("Data", "what is in the file, and what each column may do")
-        with empty("Open a file, or try a sample", "It stays on this machine: nothing is sent anywhere."):
+        head("Data", "what the file contains, and the role of each column")
+        with empty("Open a file or try a sample", "It stays on this machine: nothing is sent anywhere."):
             ways_to_open(session)
         return
     page = _DataPage(session)
@@ -88,7 +88,7 @@ class _DataPage:
 
     def draw(self) -> None:
         """The page before its numbers."""
-        with head("Data", "what is in the file, and what each column may do"):
+        with head("Data", "what the file contains, and the role of each column"):
             button("Open another", self.open_another, icon_name="file")
             button("How it is read", self.open_reading)
             button("Rows", self.open_rows)
@@ -197,24 +197,24 @@ class _DataPage:
                 with verdict(
                     "plain",
                     "Counted data.",
-                    f"Each line stands for as many people as {weight} says.",
-                    "Tables can be made of it; microdata need one line per person.",
+                    f"Column {weight} says how many people each line stands for.",
+                    "It can be used for tables; microdata need one line per person.",
                 ):
                     button("One line per person", partial(self.count_by, None))
             elif (guess := self.columns.counts()) is not None:
                 with verdict(
                     "care", "Are these counts?", f"Does {guess} say how many people each line stands for?"
                 ):
-                    button("Yes, count people by it", partial(self.count_by, guess), kind="pri")
+                    button("Yes, use it as the count", partial(self.count_by, guess), kind="pri")
                     button("No, every line is one person", self.has_people)
             elif waiting:
                 need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
                 one = len(waiting) == 1
                 text = f"{'It singles' if one else 'They single'} people out, or {'reveals' if one else 'reveal'} another column."
-                with verdict("care", f"{need} a decision before anything is published.", text):
+                with verdict("care", f"{need} a decision before you publish anything.", text):
                     button("Take the suggested roles", self.take_suggested)
             else:
-                verdict("ok", "Every column has a role.", "Go on to Tables or Microdata.")
+                verdict("ok", "Every column has a role.", "Continue with Tables or Microdata.")
             if "verdict" in self.columns.profile:
                 verdict_of(self.columns.profile["verdict"], is_status=False)
 

@@ -20,26 +20,30 @@ __all__ = ["ColumnPanel", "ReadingPanel", "RowsPanel", "TreePanel"]
 
 CHOICES = {
     "decimal_mark": (
-        "Decimals are marked by",
-        {"": "a point; refuse commas", ",": "a comma, as in 1,5", ".": "a point; commas are text"},
+        "Decimal mark",
+        {
+            "": "point; refuse numbers with commas",
+            ",": "comma, as in 1,5",
+            ".": "point; numbers with commas are text",
+        },
     ),
     "delimiter": (
-        "Fields are separated by",
-        {"": "what the first line has", ",": "commas", ";": "semicolons", "\t": "tabs", "|": "|"},
+        "Separator of fields",
+        {"": "as in the first line", ",": "commas", ";": "semicolons", "\t": "tabs", "|": "|"},
     ),
-    "encoding": ("Letters are written in", {name: name for name in ENCODINGS}),
+    "encoding": ("Encoding", {name: name for name in ENCODINGS}),
     "keep_codes": ("Stata, SPSS and SAS files", {"": "show value labels", "yes": "show codes"}),
     "weight_is_count": (
         "The column of counts",
         {
-            "": "is refused where it looks like money or a sampling weight",
-            "yes": "counts people, however it looks",
+            "": "is refused if it looks like money or a sampling weight",
+            "yes": "counts people, whatever it looks like",
         },
     ),
 }
 TYPED = {
     "table": "Sheet of an Excel file",
-    "header_row": "Row that names the columns, counted from 1",
+    "header_row": "Row with the column names, counted from 1",
     "missing_code": "Values that stand for missing in every column, such as N, 99",
     "where": "Only rows that meet a condition, such as age >= 18",
 }
@@ -60,7 +64,7 @@ class ReadingPanel:
             for name, label in TYPED.items():
                 field(label, self._chosen[name], partial(self._choose, name))
             self._wrong = Tag("div")
-            button("Read it like this", self._read, kind="pri")
+            button("Read it this way", self._read, kind="pri")
 
     def _choose(self, name: str, value: str) -> None:
         self._chosen[name] = value
@@ -87,7 +91,7 @@ class ReadingPanel:
 def _row(text: str | None) -> int | None:
     if text is None or text.isdecimal():
         return None if text is None else int(text)
-    raise InputError("the row that names the columns must be a whole number.")
+    raise InputError("the row with the column names must be a whole number.")
 
 
 def _in_words(source: SourceOptions) -> dict[str, str]:
@@ -161,7 +165,7 @@ class ColumnPanel:
         if self._columns.kinds.get(self._name) != "ordered" or not order:
             return
         with self._body:
-            Tag("span", "s sub", "Values from the lowest to the highest, one a line")
+            Tag("span", "s sub", "Values from lowest to highest, one per line")
             self._typed = "\n".join(order)
             box = Tag("textarea", "inp wide", rows=min(len(order) + 1, 6), value=self._typed)
             box.set(aria_label=f"Order of the values of {self._name}")
@@ -188,7 +192,7 @@ class RowsPanel:
         Tag(
             "p",
             "s sub",
-            "As they are read now: separators, decimals, conditions and codes of missing values are applied.",
+            "As currently read: separators, decimals, conditions and codes of missing values are applied.",
         )
         self._bar = RunBar(session, "quick")
         self._body = Tag("div", "scroll")
@@ -215,13 +219,13 @@ WAYS = {"tree": "Tree", "csv": "CSV", "bins": "Bands", "prefix": "Prefix", "date
 MOST_CHIPS = 300
 HELP = {
     "csv": (
-        "One line per value: the value, then its groups, from fine to coarse.",
+        "One line per value: first the value, then its groups from fine to coarse.",
         "value,group,larger group",
     ),
     "bins": ("Edges between the classes; each class holds its lower edge.", "18, 25, 45, 65"),
-    "prefix": ("How many of the first letters make a group, from coarse to fine.", "1, 3"),
+    "prefix": ("How many leading characters form a group, from coarse to fine.", "1, 3"),
     "dates": (
-        "Which levels, from fine to coarse; all where nothing is written.",
+        "Levels from fine to coarse; all if left empty.",
         "month, quarter, year, decade",
     ),
 }
@@ -315,7 +319,7 @@ class TreePanel:
         with Tag("div", "row mergebar"):
             named = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
             named.changed(self._name_group)
-            button("Merge", self._merge, kind="mini", title="Choose values, and name the group if you like")
+            button("Merge", self._merge, kind="mini", title="Choose values, and optionally name the group")
             button("Split", self._split, kind="mini")
 
     def _chip(self, label: str) -> None:
@@ -331,7 +335,7 @@ class TreePanel:
         there = list(dict.fromkeys(self.tree.at(self.level - 1).values()))
         picked = [label for label in there if label in self.chosen]
         if not picked or (len(picked) < 2 and not self.new_name):
-            self._paint("choose two values or more to merge them, or one and a new name for it.")
+            self._paint("choose at least two values to merge, or one to rename.")
             return
         self.tree.merge(self.level, picked, self.new_name or natural_name(picked))
         self.chosen.clear()
@@ -392,7 +396,7 @@ class TreePanel:
 
 def _from_file(box: Tag) -> None:
     """A file of the hierarchy goes into the box, where it can be viewed and corrected before it is used."""
-    choose = Tag("input", "gone", type="file", aria_label="File of a hierarchy", tabindex=-1)
+    choose = Tag("input", "gone", type="file", aria_label="Hierarchy file", tabindex=-1)
     choose.on("change", js_handler=f"(e) => louver.fill('c{box.id}', e.target.files[0])")
     opening = button("From a file", kind="mini")
     opening.on("click", js_handler=f"() => document.getElementById('c{choose.id}').click()")

@@ -107,7 +107,7 @@ class _GroupsPage:
                 self._strip = Strip(
                     self._session,
                     self._asked,
-                    records="the file that is open on the page Data",
+                    records="the file open on the page Data",
                     stem="group-sizes",
                     loss=lambda: self._asked.loss,
                     job=self._job,
@@ -139,7 +139,7 @@ class _GroupsPage:
                 tag(
                     "p",
                     "s",
-                    asked.domain_name or "Nothing chosen: a table with one row for each smallest region.",
+                    asked.domain_name or "Nothing chosen: needs a table with one row per smallest region.",
                 )
                 with tag("div", "row"):
                     button("Choose a file", kind="mini").on(
@@ -156,14 +156,14 @@ class _GroupsPage:
             with tag("div", "pad part"):
                 self._draw_unit()
                 field(
-                    "Largest size told apart",
+                    "Largest size reported separately",
                     asked.max_size,
                     partial(self._set_number, "max_size"),
                     type="number",
                     min=1,
                 )
                 field(
-                    "About how many units there are",
+                    "Approximate number of units",
                     asked.expect,
                     partial(self._set_number, "expect"),
                     type="number",
@@ -174,7 +174,7 @@ class _GroupsPage:
 
     def _draw_unit(self) -> None:
         """The column of units: chosen from a list if the Data page has listed the columns, otherwise typed in."""
-        label = "Column that says which unit a person is in"
+        label = "Column that identifies a person's unit"
         columns = self._session.state(ColumnChoices)
         if columns.profile is None:
             field(label, self._asked.unit, self._set_unit)
@@ -280,7 +280,7 @@ class _GroupsPage:
         self._forecast.clear()
         with self._forecast:
             with tag("div", "pad row"):
-                tag("h2", text="Forecast: how many units will be counted under a wrong size")
+                tag("h2", text="Forecast: how many units will be counted under the wrong size")
                 pill("spends nothing, reads no records", "ok", "ok")
             widest = max((level["forecast_l1"] for level in found["levels"]), default=0) or 1
             columns = {
@@ -319,7 +319,7 @@ class _GroupsPage:
         if opened is None:
             return "no file is open; open the records on the page Data first."
         if not asked.unit:
-            return "name the column that says which unit a person is in."
+            return "name the column that identifies a person's unit."
         return release, opened.path, opened.source.keywords(), asked.options()
 
     def _paid_job(self) -> tuple[Any, ...] | None:

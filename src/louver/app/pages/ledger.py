@@ -34,7 +34,7 @@ from louver.app.look import (
 from louver.app.session import JobAnswer, Session
 from louver.app.words import RELATIONS, amount_text
 from louver.errors import InputError
-from louver.privacy.ledger import SUFFIX, ledger_beside
+from louver.privacy.ledger import SUFFIX, ledger_next_to
 
 __all__ = ["NewLedger", "build", "place_of"]
 
@@ -93,7 +93,7 @@ def _grant_button(do: Do) -> None:
     typed = {"amount": ""}
     dialog = Confirm(
         "Grant more?",
-        "This lets more be spent on the same people. It cannot be taken back.",
+        "This allows more to be spent on the same people. It cannot be undone.",
         "Grant",
         lambda: do(granted, typed["amount"]),
     )
@@ -112,14 +112,14 @@ def _admit_button(session: Session, do: Do) -> None:
     source = opened.source
     said = {"is_new": False}
     dialog = Confirm(
-        "Let it pay for the open data?",
-        f"Say so only if {name} is about the same people: what is spent on it then counts together with the rest.",
+        "Let this ledger pay for the open data?",
+        f"Do so only if {name} is about the same people: spending on it then counts together with the rest.",
         "Admit",
         lambda: do(admitted, opened.path, name, source.table, source.query, said["is_new"]),
     )
     with dialog.inside:
         check(
-            "These are other people than those of the other ledgers that are there",
+            "These are different people from those of the other ledgers in the folder",
             False,
             lambda is_new: said.update(is_new=is_new),
         )
@@ -151,7 +151,7 @@ def _show(content: JobAnswer, do: Do, *, is_spending: bool) -> None:
             if not content["pending"]:
                 with card("pad"):
                     tag("h2", text="Nothing is held")
-                    tag("p", "s sub", "Every debit came to its end.")
+                    tag("p", "s sub", "Every debit was completed.")
     _entries(content)
 
 
@@ -172,15 +172,15 @@ def _held(entry: JobAnswer, do: Do | None) -> None:
             "nothing more.",
         )
         if do is None:
-            tag("p", "s sub", "This tab measures now. Check again when it has ended.")
+            tag("p", "s sub", "This tab is measuring. Check again when it has finished.")
             return
         tag(
             "p",
             "s sub",
-            "Giving up erases its key. What it was to cost stays spent. Do so only if it is not under way in another place.",
+            "Abandoning it erases its key. Its cost stays spent. Do so only if it is not running anywhere else.",
         )
         dialog = Confirm(
-            f"Give up entry {number}?",
+            f"Abandon entry {number}?",
             "Its noise can never be drawn again, and the amount stays spent. This cannot be undone.",
             "Give up",
             partial(do, given_up, number),
@@ -206,7 +206,7 @@ def _entries(content: JobAnswer) -> None:
         for one in content["history"]
         if one["kind"] not in ("seal", "abandon", "handed over") and (one["kind"] != "people" or one["what"])
     ]
-    columns = {"#": "r", "When": "", "What": "", "For what, or what was published exactly": ""}
+    columns = {"#": "r", "When": "", "What": "", "Purpose, or what was published exactly": ""}
     columns |= {content["measure"].capitalize(): "r", "Release": "", "State": ""}
     with card(), table(columns):
         for event in reversed(shown):
@@ -215,8 +215,8 @@ def _entries(content: JobAnswer) -> None:
 
 def _release_name(folder: str) -> str:
     """What a release is called; measurements are sealed in a hidden folder next to it."""
-    is_beside = folder.startswith(".") and folder.endswith(".topdown")
-    return folder[1:].removesuffix(".topdown") if is_beside else folder
+    is_next_to = folder.startswith(".") and folder.endswith(".topdown")
+    return folder[1:].removesuffix(".topdown") if is_next_to else folder
 
 
 def _entry(event: JobAnswer) -> None:
@@ -249,10 +249,10 @@ def place_of(session: Session, name: str) -> Path:
     """
     opened, file = session.opened, session.setup.file
     if opened is not None and opened.path == file and "://" not in opened.path:
-        return ledger_beside(Path(opened.path))
+        return ledger_next_to(Path(opened.path))
     plain = name.removesuffix(SUFFIX)
     if not plain or not plain.isprintable() or plain.startswith((".", "-")) or set(plain) & set("/\\:"):
-        raise InputError("the ledger needs a plain name, such as people.")
+        raise InputError("the ledger needs a simple name, such as people.")
     return session.setup.releases / f"{plain}{SUFFIX}"
 
 
@@ -270,8 +270,7 @@ class NewLedger:
         verdict(
             "plain",
             "No ledger: nothing can be spent.",
-            "A ledger says how much noise budget there is for these people, and remembers what was spent. Make one ledger for one "
-            "population, and keep it.",
+            "A ledger records how much noise budget there is for these people, and what has been spent. Make one ledger per population, and keep it.",
             is_status=False,
         )
         self._bar = RunBar(self._session, "quick")
@@ -281,7 +280,7 @@ class NewLedger:
                 self._draw()
             self._there = card("pad roomy")
         with self._there:
-            tag("h2", text="Ledgers that are there")
+            tag("h2", text="Existing ledgers")
         await self._list()
 
     def _stem(self) -> str:
@@ -290,11 +289,11 @@ class NewLedger:
 
     def _draw(self) -> None:
         opened = self._session.opened
-        is_beside = (
+        is_next_to = (
             opened is not None and opened.path == self._session.setup.file and "://" not in opened.path
         )
-        if is_beside and opened is not None:
-            tag("p", "s sub", f"It is kept beside the data, as {ledger_beside(Path(opened.path)).name}.")
+        if is_next_to and opened is not None:
+            tag("p", "s sub", f"It is kept next to the data, as {ledger_next_to(Path(opened.path)).name}.")
         else:
             field("Name", self._typed["name"], partial(self._type, "name"))
             tag("p", "s sub", f"It is kept in the folder {self._session.setup.releases.name}.")
@@ -303,17 +302,17 @@ class NewLedger:
             ("neighbours", "Protects", RELATIONS),
         ):
             with tag("label", "field"):
-                tag("span", "s sub", f"{label}; fixed for good")
+                tag("span", "s sub", f"{label}; cannot be changed later")
                 select(choices, self._chosen[name], partial(self._choose, name), label)
         field("Amount granted now", self._typed["amount"], partial(self._type, "amount"), inputmode="decimal")
         field(
-            "Population, where several files are about the same people (optional)",
+            "Population, if several files are about the same people (optional)",
             "",
             partial(self._type, "population"),
         )
-        if is_beside:
+        if is_next_to:
             check(
-                "These are other people than those of the ledgers that are there",
+                "These are different people from those of the other ledgers in the folder",
                 self._is_new_population,
                 self._say_new,
             )
@@ -354,7 +353,7 @@ class NewLedger:
             return
         with self._there:
             if not found:
-                tag("p", "s sub", "None beside the data, and none among the releases.")
+                tag("p", "s sub", "None next to the data, and none among the releases.")
                 return
             with table({"Ledger": "", "Left": "r", "": ""}):
                 for one in found:

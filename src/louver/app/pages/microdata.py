@@ -58,7 +58,7 @@ ABOUT = {
 }
 CURVE = (2, 3, 5, 10, 20, 50)
 MANY_COLUMNS = 15
-"""More can be searched."""
+"""A further search is possible."""
 
 
 class MicrodataChoices:
@@ -113,8 +113,8 @@ class MicrodataChoices:
 async def build(session: Session) -> None:
     """Draw the page."""
     if session.opened is None or session.opened.source.weight is not None:
-        head("Microdata", "one row per person, nobody alone with their values")
-        with empty("There are no records yet", "Open a file with one line per person, or try a sample."):
+        head("Microdata", "one row per person, nobody with a unique combination of values")
+        with empty("No records yet", "Open a file with one line per person, or try a sample."):
             take = partial(_take_sample, session)
             question = ask_to_replace(session, "Open the sample", take)
             sample = button("Try the sample", kind="pri")
@@ -139,7 +139,7 @@ class _MicrodataPage:
         self._columns = session.state(ColumnChoices)
 
     async def start(self) -> None:
-        with head("Microdata", "one row per person, nobody alone with their values"):
+        with head("Microdata", "one row per person, nobody with a unique combination of values"):
             button("Browse classes", self._browse)
             copy_button(self._call)
             button("Publish…", self._open_publishing, icon_name="download", kind="pri", data_publish="")
@@ -151,7 +151,7 @@ class _MicrodataPage:
             self._columns.take(found)
         if waiting := self._columns.named(""):
             many = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
-            with verdict("care", f"{many} a decision before anything is published.", ", ".join(waiting)):
+            with verdict("care", f"{many} a decision before you publish anything.", ", ".join(waiting)):
                 button("Decide on the page Data", lambda: self._session.show("data"), kind="pri")
             return
         with tag("div", "across form"):
@@ -176,7 +176,7 @@ class _MicrodataPage:
         with self._form:
             with tag("div", "pad part"):
                 with tag("div", "row between"):
-                    tag("h3", text="k, people who look alike")
+                    tag("h3", text="k, people who look the same")
                     self._k = tag("input", "inp k", type="number", min=2, value=asked.k, aria_label="k")
                     self._k.changed(self._type_k)
                 self._slider = tag(
@@ -341,7 +341,7 @@ class _MicrodataPage:
             with self._message:
                 verdict(
                     "plain",
-                    "Nothing was tried yet.",
+                    "Nothing has been tried yet.",
                     "Choose k and press Run; nothing is published by that.",
                     is_status=False,
                 )
@@ -359,7 +359,7 @@ class _MicrodataPage:
                         curve(self._asked.curve, found["k"], self._choose_k)
                         tag("p", "s sub", "Click a k to choose it.")
                     else:
-                        content = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what others would lose."
+                        content = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what other k would lose."
                         tag("p", "s sub", content)
                 with card("pad"):
                     tag("h2", text="Loss by attribute")
@@ -433,8 +433,7 @@ class _MicrodataPage:
             self._session,
             self._asked,
             "microdata",
-            "The result that is shown, with its report and promises. Where there is a ledger, it is logged as published exactly; its "
-            "classes are entered into the register, for audits of later tables.",
+            "The result shown, with its report and promises. If there is a ledger, it is logged there as an exact publication; its classes are entered into the register, for audits of later tables.",
             self._publication,
             self._publishing_choices,
         )

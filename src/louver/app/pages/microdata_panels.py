@@ -34,12 +34,12 @@ __all__ = ["ClassesPanel", "More", "MorePanel", "curve", "distributions", "losse
 L_KINDS = {"distinct": "different values", "entropy": "entropy"}
 DISTANCES = {
     "": "as the column is",
-    "equal": "equal: all values are as far apart",
+    "equal": "equal: all values are equally far apart",
     "ordered": "ordered: by rank",
     "hierarchical": "hierarchical: by its tree",
 }
 CODES = {
-    "top_code": ("Top", "Greater numbers become this"),
+    "top_code": ("Top", "Larger numbers become this"),
     "bottom_code": ("Bottom", "Smaller numbers become this"),
     "round_to": ("Round to", "Rounded to multiples of this"),
 }
@@ -102,7 +102,7 @@ class More:
         for name in self.against:
             if name not in self.earlier:
                 raise InputError(
-                    f"choose the records that {name} was made from under More protection, or no person key."
+                    f"choose the records that {name} was made from under More protection, or remove the person key."
                 )
         files = [self.earlier[name][1 if is_copied else 0] for name in self.against]
         return {"link": self.link, "earlier": files}
@@ -130,7 +130,7 @@ class MorePanel:
         self._names: list[str] = []
         session.receivers["population"] = Receiver(self._take_population)
         with drawer("More protection"):
-            Tag("p", "s sub", "These hold for the next run.")
+            Tag("p", "s sub", "These apply to the next run.")
             if columns.named("sensitive"):
                 self._draw_sensitive()
             self._draw_codes()
@@ -180,7 +180,7 @@ class MorePanel:
     def _draw_link(self) -> None:
         about = (
             "If values have changed since (a birthday, a move), choose the records that each release was made from and the column that "
-            "identifies a person in both files. Neither is published. Otherwise everybody is looked up by today's values."
+            "identifies a person in both files. Neither is published. Otherwise everyone is looked up by today's values."
         )
         Tag("p", "s sub", about)
         names = self._columns.named("identifying")
@@ -217,7 +217,7 @@ class MorePanel:
             Tag("span", "s", "l counts")
             select(L_KINDS, more.l_kind, partial(self._set, "l_kind"), "l counts")
         text_field(
-            "t: how far a class may be from everybody, 0 to 1 (empty: no demand)",
+            "t: how far a class may be from the whole file, 0 to 1 (empty: no requirement)",
             more.t,
             partial(self._set, "t"),
             inputmode="decimal",
@@ -256,13 +256,13 @@ class MorePanel:
         choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'population')")
         with Tag("div", "row"):
             self._population = Tag(
-                "span", "s", self._more.population_name or "None: risks are those of the file itself."
+                "span", "s", self._more.population_name or "None: risks are measured within the file itself."
             )
             button("Choose a file", kind="mini").on(
                 "click", js_handler=f"() => document.getElementById('c{choose.id}').click()"
             )
         text_field(
-            "Its column that counts people (empty: one line each)",
+            "Its column of counts (empty: one person per line)",
             self._more.population_count,
             partial(self._set, "population_count"),
         )
@@ -283,7 +283,7 @@ class MorePanel:
             return
         self._changed()
         with self._wrong:
-            Tag("p", "s sub", "They hold for the next run.")
+            Tag("p", "s sub", "They apply to the next run.")
 
 
 MOST_BINS = 40
@@ -299,7 +299,7 @@ def numbers(found: JobAnswer) -> None:
         out = f", {found['suppressed']:,} left out" if found["suppressed"] else ""
         number_tile(f"{found['classes']:,}", f"classes, smallest {found['smallest_class']:,}{out}")
         number_tile(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "people alone")
-        number_tile(share_text(risk["prosecutor_highest"]), "highest chance to be found")
+        number_tile(share_text(risk["prosecutor_highest"]), "highest chance of being identified")
 
 
 def curve(points: Mapping[int, float], chosen: int, choose: Callable[[int], Any]) -> None:
@@ -416,7 +416,7 @@ class ClassesPanel:
 
     def __init__(self, fetch: Callable[[int, str], Any], found: JobAnswer) -> None:
         self._fetch, self._order, self._start = fetch, "ascending", 0
-        with drawer("Classes of people who look alike").classes("wide"):
+        with drawer("Classes of people who look the same").classes("wide"):
             segments(FIRST_CLASSES, self._order, self._sort, "Order of the classes")
             self._body = Tag("div", "stack")
         self._paint(found)

@@ -45,10 +45,10 @@ from louver.errors import LouverError
 
 __all__ = ["build", "next_hidden", "repeated", "window_of"]
 
-ABOUT = "tables whose cells nobody can work out, with a proof"
+ABOUT = "tables whose cells nobody can derive, with a proof"
 METHODS = {"hide": "Hide cells", "round": "Round all numbers"}
 FEW = {"number": "as few cells as possible", "value": "as little value as possible"}
-ATTACKERS = {"contributors": "contributors who know themselves", "outsider": "only outsiders"}
+ATTACKERS = {"contributors": "contributors who know their own part", "outsider": "only outsiders"}
 SAYS = {"value": "True number", "published": "As published"}
 SPEC = "louver-explore.toml"
 REGISTERED = ("registry", "person", "new_population")
@@ -69,10 +69,9 @@ async def build(session: Session) -> None:
         about = (
             "Open a file with one line per contributor: a firm, a household, a person."
             if session.opened is None
-            else "The open data were counted before; tables are protected from one line per contributor. Ready-made tables are protected by "
-            "louver protect on the command line."
+            else "The open data are already counts; protecting tables needs one line per contributor. For ready-made tables use louver protect on the command line."
         )
-        with empty("There are no contributors yet", about):
+        with empty("No contributors yet", about):
             button("Try the sample", partial(_take_sample, session), kind="pri")
             button("Open a file", lambda: session.show("start"))
         return
@@ -153,13 +152,13 @@ class _ProtectPage:
             tag("h3", text="Who attacks")
             select(ATTACKERS, state.attackers, partial(self._set, "attackers"), "Who attacks")
             text_field(
-                "Numbers are known before to within percent (empty: not at all)",
+                "Readers know every number beforehand to within percent (empty: they do not)",
                 state.known_percent,
                 partial(self._set, "known_percent"),
                 inputmode="decimal",
             )
             choice(
-                "Contributors belong together by",
+                "Column that groups contributors",
                 {"": "nothing", **columns},
                 state.holding,
                 partial(self._set, "holding"),
@@ -266,11 +265,11 @@ class _ProtectPage:
         found = self._state.result
         with self._message:
             if found is None:
-                text = "Describe the tables that would be published, and press Protect."
-                verdict("plain", "Nothing was protected yet.", text, is_status=False)
+                text = "Describe the tables to be published, and press Protect."
+                verdict("plain", "Nothing has been protected yet.", text, is_status=False)
             elif self._state.is_stale:
-                text = "Press Protect to search again. What is below was found for other choices."
-                verdict("plain", "You have chosen something else since.", text, is_status=False)
+                text = "Press Protect to search again. The result below is for different choices."
+                verdict("plain", "Your choices have changed since.", text, is_status=False)
             else:
                 verdict_of(found["verdict"], is_status=False)
 
@@ -377,7 +376,7 @@ class _ProtectPage:
         if not self._state.pins:
             return
         with self._pins, card("pad"):
-            tag("h2", text="Cells that you decided about")
+            tag("h2", text="Cells you decided about")
             for one in self._state.pins:
                 where = ", ".join(one["cell"].values())
                 listed(
@@ -406,7 +405,7 @@ class _ProtectPage:
             self._session,
             self._state,
             "protected",
-            "All tables of the list, protected together and with what the register holds, in one release: as CSV, Parquet and Excel. "
+            "All tables in the list, protected together with everything in the register, in one release: as CSV, Parquet and Excel. "
             "Nothing is written unless every primary cell is protected.",
             self._publication,
         )
@@ -424,9 +423,9 @@ def _standing_text(lost: float, least: float | None) -> str:
 
 
 def _tip(labels: Mapping[str, str], cell: JobAnswer, pin: JobAnswer | None) -> dict[str, Any]:
-    why = "; ".join(cell["reasons"]) or {"exact": "others would follow from it"}.get(
-        SCALE["states"][cell["state"]], "no rule names it"
-    )
+    why = "; ".join(cell["reasons"]) or {
+        "exact": "otherwise otherwise otherwise others would follow from it"
+    }.get(SCALE["states"][cell["state"]], "no rule applies to it")
     return {
         "state": SCALE["states"][cell["state"]],
         "title": f"{cell['value']} · {TITLES[cell['state']]}",

@@ -17,7 +17,7 @@ from louver.errors import LouverError
 __all__ = ["TITLES", "CellPanel", "RulePanel", "TablePanel", "choice", "listed"]
 
 MANY_ATTRIBUTES = 15
-"""More can be searched."""
+"""A further search is possible."""
 TITLES = (
     "Zero",
     "Shown",
@@ -87,7 +87,7 @@ class TablePanel:
                 problem(str(error))
             return
         with self._wrong:
-            tag("p", "s sub", f"{self._name} is in the list. Change what you like to add another.")
+            tag("p", "s sub", f"{self._name} is in the list. Change the form to add another.")
         self._name = self._next_name()
         self._named.set(value=self._name)
 
@@ -159,9 +159,7 @@ class CellPanel:
                 "Reason, for the report", self._reason, lambda text: setattr(self, "_reason", text.strip())
             )
             if cell["reasons"]:
-                tag(
-                    "p", "s sub", "A primary cell that is never hidden is published, and the verdict says so."
-                )
+                tag("p", "s sub", "A primary cell set to never hidden is published, and the verdict says so.")
             self._wrong = tag("div")
             button("Decide", self._take, kind="pri", data_run="")
 

@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 RULES = {
-    "frequency": ("Too few contributors", {"minimum": "At least so many must contribute"}),
-    "dominance": ("Dominance", {"n": "So many largest contributors", "k": "May have at most percent"}),
-    "p-percent": ("p %", {"p": "Nobody may estimate another to within percent"}),
+    "frequency": ("Too few contributors", {"minimum": "At least this many must contribute"}),
+    "dominance": ("Dominance", {"n": "Number of largest contributors", "k": "Maximum share in percent"}),
+    "p-percent": ("p %", {"p": "Nobody may estimate another contributor to within percent"}),
     "p-q": ("p-q", {"p": "Estimated to within percent afterwards", "q": "Known to within percent before"}),
 }
 """Rule -> its title, and what its numbers mean."""
 WHOLE = ("minimum", "n")
 PINS = {
-    "": "as the search finds",
+    "": "as the search decides",
     "publish": "never hide",
     "cost": "rather hide",
     "hide": "hide",
@@ -148,7 +148,7 @@ class Protects:
             asked |= {"minimise": self.minimise}
         asked |= {name: getattr(self, name) for name in ("holding", "sampling_weight") if getattr(self, name)}
         if self.known_percent:
-            asked["known_percent"] = as_number(self.known_percent, "the percentage known before", float)
+            asked["known_percent"] = as_number(self.known_percent, "the percentage known beforehand", float)
         asked |= TIMES[self.time][1]
         if self.with_register:
             asked["registry"] = registry
@@ -202,7 +202,7 @@ def rule_text(rule: JobAnswer) -> str:
     words = {
         "frequency": "fewer than {minimum} contribute",
         "dominance": "the {n} largest have more than {k:g} %",
-        "p-percent": "somebody can be estimated to within {p:g} %",
+        "p-percent": "a contributor can be estimated to within {p:g} %",
         "p-q": "known to {q:g} %, estimated to within {p:g} %",
     }[rule["rule"]].format(**rule)
     return words + (f"; range {rule['range']:g} %" if "range" in rule else "")

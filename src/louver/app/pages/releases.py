@@ -39,10 +39,7 @@ from louver.release.verify import TOGETHER, judge_all
 __all__ = ["build"]
 
 KINDS = {"anonymize": "Microdata", "groups": "Group sizes", "topdown": "TopDown", "audit": "Tables"}
-APART = (
-    "Compare within a panel, never across: an exact count, k and epsilon are different promises, and a loss of detail is no error. "
-    "Epsilon and rho, or other neighbours, do not compare either. Errors are as published; none was measured against the truth."
-)
+APART = "Compare within a panel, never across: an exact count, k and epsilon are different promises, and lost detail is not an error. Epsilon and rho, or different neighbour relations, cannot be compared either. Errors are as published; none was measured against the truth."
 WITH_REGIONS = ("groups", "topdown")
 MARKS = {True: ("verified", "ok", "ok"), False: ("broken", "stop", "warning")}
 
@@ -99,7 +96,9 @@ class _ReleasesPage:
         found = await self._bar.do(listed, self._folder, key="releases")
         if not found:
             if found is not None:
-                empty("Nothing was released yet", "What is published into this folder is listed here.")
+                empty(
+                    "Nothing has been released yet", "Everything published into this folder is listed here."
+                )
             return
         self._releases = {one["folder"]: one for one in found}
         if self._state.chosen not in self._releases:
@@ -156,7 +155,7 @@ class _ReleasesPage:
                     "Tables",
                     "numbers hidden or rounded, percent",
                     [(c["small"], 100 * c["lost"], number) for number, _, c in lines if "small" in c],
-                    across="small counts that stand there, safer to the left",
+                    across="small counts shown, safer to the left",
                 )
                 _panel(
                     "Microdata",
@@ -249,12 +248,12 @@ class _ReleasesPage:
         promises = tag("div")
         _part(
             "Protected by noise",
-            [one["neighbours"] and f"It can hardly be told whether {one['neighbours']}."],
+            [one["neighbours"] and f"It is hard to tell whether {one['neighbours']}."],
         )
         _part("Published exactly", one["disclosures"])
         _part("Not protected", one["not_protected"])
         _part(
-            "Off by, as forecast",
+            "Forecast error",
             [
                 f"{level['name']}: {level['forecast_l1']:,.0f} groups in {counted(level['regions'], 'region')}"
                 for level in one["levels"]
@@ -290,7 +289,7 @@ class _ReleasesPage:
             level = one["levels"][-1]["name"]
             with parts.published:
                 _part(
-                    "Off by, as published",
+                    "Published error",
                     [f"{level}: its number of people has a standard error of {share_text(off)}"],
                 )
 
@@ -358,7 +357,7 @@ def verdict_on(releases: Mapping[str, JobAnswer], outcomes: Mapping[str, JobAnsw
     if found is not None:
         verdict_of(found.to_dict())
         return
-    bold = "No promise was checked yet." if not outcomes else "Not all promises were checked yet."
+    bold = "No promise has been checked yet." if not outcomes else "Not all promises have been checked yet."
     note = TOGETHER if len(releases) > 1 else ""
     verdict("plain", bold, "Check all recomputes them from the published files.", note)
 

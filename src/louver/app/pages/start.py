@@ -37,10 +37,7 @@ class _ProjectPanel:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        text = (
-            "A project keeps how a file is read, roles, hierarchies, the tables you tried and what you demanded of microdata. It names "
-            "columns and labels, never records or counts: keep it inside."
-        )
+        text = "A project stores how a file is read, roles, hierarchies, the tables you tried and your requirements for microdata. It contains columns and labels, never records or counts: keep it confidential."
         tag("p", "s sub", text)
         choose = tag("input", "gone", type="file", accept=".json", aria_label="Project file", tabindex=-1)
         choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'project')")
@@ -88,5 +85,5 @@ class _ProjectPanel:
             verdict(
                 "plain",
                 f"Now open {wanted}.",
-                "The project holds no data; it goes on when that file is open.",
+                "The project contains no data; it continues once that file is open.",
             )

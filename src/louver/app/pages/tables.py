@@ -1,4 +1,4 @@
-"""Tables: what a table of row percentages gives away, while it is being arranged."""
+"""Tables: what a table of row percentages discloses, while it is being arranged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from louver.errors import LouverError
 __all__ = ["build"]
 
 FORMS = {"": "exact fractions", "4": "rounded to 0.01 %", "3": "rounded to 0.1 %", "2": "rounded to 1 %"}
-SAYS = {"range": "What outsiders can work out", "share": "Published %", "count": "True count"}
+SAYS = {"range": "What outsiders can derive", "share": "Published %", "count": "True count"}
 TILES = {
     "small": ("S", "small, exact"),
     "certain": ("C", "tell a status"),
@@ -63,18 +63,16 @@ MANY_ATTRIBUTES = 15
 """With more than this many, a search field is shown."""
 LIMITS = {
     "small": "Counts below this are small",
-    "certain": "Percent of a row in one cell that tell a person's status",
-    "within": "Several tables together: percent within which a count is given away (0: only exact)",
+    "certain": "Percent of a row in one cell that reveal a person's status",
+    "within": "Several tables together: percent within which a count is disclosed (0: only exact)",
 }
 
 
 async def build(session: Session) -> None:
     """Draw the page."""
     if session.opened is None:
-        head("Tables", "what a table of row percentages gives away")
-        with empty(
-            "There is no table yet", "Open a file with categories, or try the sample with 48,842 people."
-        ):
+        head("Tables", "what a table of row percentages discloses")
+        with empty("No table yet", "Open a file with categories, or try the sample with 48,842 people."):
             button("Try the sample", partial(_take_sample, session), kind="pri")
             button("Open a file", lambda: session.show("data"))
         return
@@ -104,7 +102,7 @@ class _TablesPage:
 
     def draw(self) -> None:
         """The page before its numbers."""
-        with head("Tables", "what a table of row percentages gives away"):
+        with head("Tables", "what a table of row percentages discloses"):
             Tag("span", "s sub nowrap", "Published as")
             chosen = "" if self.state.decimals is None else str(self.state.decimals)
             self.form = select(FORMS, chosen, self.publish_as, "Published as")
@@ -162,7 +160,9 @@ class _TablesPage:
         number = self.checks
         self.shelves.put(shelves=self.state.shelves())
         if not self.state.rows or not self.state.cols:
-            self._say("plain", "Not a table yet.", "Put at least one attribute on Rows and one on Columns.")
+            self._say(
+                "plain", "This is not a table yet.", "Put at least one attribute on Rows and one on Columns."
+            )
             return
         try:
             asked = self.asked()
@@ -276,7 +276,7 @@ class _TablesPage:
             if text := self.state.unusable_text():
                 Tag("p", "s sub", text)
             if self.state.missing:
-                title = "Records that lack one of these values are then not counted, on any page"
+                title = "Records without one of these values are then not counted, on any page"
                 button("Count only records that have them", self.only_known, kind="mini", title=title)
 
     def _draw_tiles(self) -> None:
@@ -385,7 +385,7 @@ class _TablesPage:
 
     def open_together(self) -> None:
         """Audit several of the arrangements as if all were published."""
-        with drawer("What they give away together", is_slim=True):
+        with drawer("What they disclose together", is_slim=True):
             TogetherPanel(self.session, self.state, self.asked())
 
     def open_limits(self) -> None:
@@ -413,8 +413,7 @@ class _TablesPage:
             self.session,
             self.state,
             "table",
-            "The row percentages as they are arranged, with the number of people. They are audited alone and together with everything "
-            "in the register, and entered there: as CSV, Parquet and a report.",
+            "The row percentages as arranged, with the number of people. They are audited alone and together with everything in the register, and entered there: as CSV, Parquet and a report.",
             self._publication,
             self._publishing_choices,
         )
@@ -432,7 +431,9 @@ class _TablesPage:
         if not self.state.rows or not self.state.cols:
             return "put at least one attribute on Rows and one on Columns."
         if self.state.given:
-            return "take back what outsiders know first: a publication is audited with what was published before."
+            return (
+                "remove what outsiders know first: a publication is audited with what was published before."
+            )
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
         given |= {"new_population": self.state.new_population, "count_people": self.state.count_people}
         given |= {"person": self.session.state(ColumnChoices).person or None}
@@ -441,12 +442,12 @@ class _TablesPage:
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:
-        """What outsiders know besides the table, and which cells are given away because of it."""
+        """What outsiders know besides the table, and which cells are disclosed because of it."""
         with drawer("What outsiders know", is_slim=True) as self.knowledge:
             Tag(
                 "p",
                 "sub s",
-                "Somebody may know how many people a cell or a row has. Add it, and see what falls.",
+                "Somebody may know how many people a cell or a row has. Add it to see which cells that discloses.",
             )
             for position, one in enumerate(self.state.given):
                 with Tag("div", "row between known"):
@@ -470,7 +471,7 @@ class _TablesPage:
         asked, before = self.asked(), self.state.given
         self.state.given = given
         more = len(given) > len(before)
-        words = f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing more"
+        words = f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing else"
         await self.check(words, asked if more else None)
         wrong = self.bar.sentence
         if wrong:

@@ -134,7 +134,7 @@ class TogetherPanel:
         Tag(
             "p",
             "sub s",
-            "Choose the tables that would be published. What nobody can work out from one may follow from two.",
+            "Choose the tables to be published. What nobody can derive from one may follow from two.",
         )
         with Tag("div", "chips"):
             for one in state.tries:
@@ -215,7 +215,7 @@ class TriedPanel:
         with Tag("div", "pad row between tried"):
             Tag("h2", "nowrap", "Tried so far")
             with Tag("span", "row"):
-                title = "What several of them give away together"
+                title = "What several of them disclose together"
                 button("Together…", together, kind="ghost mini", title=title)
                 button("Undo", undo, kind="ghost mini", icon_name="undo", data_undo="")
         self._tried = Tag("div", "scroll")

@@ -14,7 +14,7 @@ from louver.schema.validate import validated
 __all__ = ["SHELVES", "Tables", "Try", "Waiting", "natural_name"]
 
 SHELVES = {
-    "rows": ("Rows", "Drag here what people are told apart by, or press R"),
+    "rows": ("Rows", "Drag here what distinguishes people, or press R"),
     "cols": ("Columns", "Drag here what is published about them, or press C"),
     "out": ("Left out", "Drag here to sum over, or press O"),
 }
@@ -54,7 +54,7 @@ class Try:
 
     @property
     def label(self) -> str:
-        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows tell a status, {self.kept_text} % kept"
+        return f"{self.number}: {self.words}; {self.small} small counts, {self.certain} rows reveal a status, {self.kept_text} % kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Tables:
     certain: float = 100.0
     within: float = 0.0
     waiting: list[Waiting] = field(default_factory=list)
-    """Arrangements of a project, the one that was shown last at the end."""
+    """Arrangements of a project, the one shown last at the end."""
 
     @property
     def has_work(self) -> bool:
@@ -312,7 +312,7 @@ class Tables:
             self.proof = (
                 "No safe table keeps more (proved)."
                 if found["is_proved"]
-                else "Others were not all searched."
+                else "Not all others were searched."
             )
 
     def restore(self, number: int) -> None:
@@ -353,7 +353,7 @@ class Tables:
             return ""
         return (
             proof
-            or "Nothing safe was tried yet. Merge categories, leave something out, or ask for suggestions."
+            or "Nothing safe has been tried yet. Merge categories, leave something out, or press Suggest."
         )
 
     def _is_compared(self, options: BoundsOptions) -> bool:

@@ -42,7 +42,7 @@ from louver.topdown.options import RunOptions
 __all__ = ["build"]
 
 HELP = {
-    content.name: content.help.partition("; in place of")[0].rstrip(".") for content in options_of(RunOptions)
+    content.name: content.help.partition("; instead of")[0].rstrip(".") for content in options_of(RunOptions)
 }
 
 
@@ -89,9 +89,8 @@ def _no_spec(session: Session, asked: TopDownChoices) -> None:
     if files is None:
         with (
             empty(
-                "There is no spec yet",
-                "A spec says which regions, attributes and questions there are. Choose it together with the public files that it names, "
-                "or try the sample: a county of 1,092 blocks.",
+                "No spec yet",
+                "A spec lists the regions, attributes and questions. Choose it together with the public files that it names, or try the sample: a county of 1,092 blocks.",
             ),
             tag("div", "row"),
         ):
@@ -100,9 +99,9 @@ def _no_spec(session: Session, asked: TopDownChoices) -> None:
         return
     title = "The spec names more files" if files.spec else "The spec itself is missing"
     text = (
-        "No path in a spec is opened: choose the files here, by their names."
+        "Paths in a spec are not opened: choose the files here, by their names."
         if files.spec
-        else "Choose the .toml file; what you have chosen is kept."
+        else "Choose the .toml file; the files chosen so far are kept."
     )
     with empty(title, text):
         try:
@@ -203,7 +202,7 @@ class _TopDownPage(SpecForm):
                     with tag("div", "row between s"):
                         tag("span", text=name)
                         icon("lock", "mini")
-                tag("p", "s sub", "What is exact is not protected." if about["exact"] else "Nothing.")
+                tag("p", "s sub", "Exact numbers are not protected." if about["exact"] else "Nothing.")
 
     def _draw_choices(self) -> None:
         """What the options models ask for in addition to the budget."""
@@ -269,19 +268,19 @@ class _TopDownPage(SpecForm):
         self._forecast.clear()
         with self._forecast:
             with tag("div", "pad row wrap"):
-                tag("h2", text="Forecast: how far off a number of a region will be")
+                tag("h2", text="Forecast: how far off a region's numbers will be")
                 choices = {name: "total" if name == found["total"] else name for name in names}
                 select(choices, query, partial(self._look_at, found), "Question that the forecast is about")
                 pill("spends nothing, reads no records", "ok", "ok")
                 tag("div", "grow")
                 button("Simulate", partial(self._update, 1), kind="mini")
-            with table(columns | {"Of a mean region": "r", "In words": ""}):
+            with table(columns | {"For an average region": "r", "In words": ""}):
                 for line in lines:
                     self._line(line, regions[line["level"]], equal[line["level"]], widest)
             how = (
                 "one simulated release"
                 if found["simulations"]
-                else "the noise alone, before counts below zero are mended"
+                else "the noise alone, before negative counts are corrected"
             )
             about_people = "for about 50 people in each smallest region"
             tag("p", "pad s sub", f"The mark is an equal share. Computed from {how}, {about_people}.")

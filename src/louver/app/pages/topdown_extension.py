@@ -26,7 +26,7 @@ from louver.app.words import amount_text
 __all__ = ["BeginExtension", "ExtensionPage"]
 
 BEGIN = (
-    "An extension gives the people of a release new or finer attributes; not one of them changes otherwise. The ledger that paid for the "
+    "An extension gives the people of a release new or finer attributes; nothing else about them changes. The ledger that paid for the "
     "release pays for it. Choose the spec of the extension together with the public files that it names."
 )
 AS_SPEC = "as the spec says"
@@ -47,7 +47,9 @@ class BeginExtension:
                 choose_files("Choose files", "pri")
                 ready = tag("div", "row wrap")
                 button("Back", self._back)
-            note = tag("p", "s sub", "Ready schemas are offered once the spec of the release is open here.")
+            note = tag(
+                "p", "s sub", "Ready-made schemas are offered once the spec of the release is open here."
+            )
             self._bar = RunBar(self._session, "quick")
         if asked.spec is None:
             return
@@ -57,9 +59,9 @@ class BeginExtension:
         if found is None or self._bar.is_gone:
             return
         note.text = (
-            "A ready schema takes the records, regions and budget of the open spec, and has no bounds."
+            "A ready-made schema uses the records, regions and budget of the open spec, and has no bounds."
             if found
-            else "No ready schema refines the attributes of this release."
+            else "No ready-made schema refines the attributes of this release."
         )
         with ready:
             for schema in found:
@@ -150,14 +152,14 @@ class ExtensionPage(SpecForm):
         with self._form:
             self._draw_spec()
             with tag("div", "pad part"):
-                tag("h3", text="Release that is extended")
+                tag("h3", text="Release to extend")
                 chosen = "" if asked.first is None else asked.first.name
                 own = {} if chosen else {"": AS_SPEC if asked.files is None else "choose one"}
                 select(
                     own | {name: name for name in self._names},
                     chosen,
                     self._set_first,
-                    "Release that is extended",
+                    "Release to extend",
                 )
                 if asked.before is not None or asked.files is not None:
                     button("Do not extend", self._leave, kind="mini ghost")
@@ -245,7 +247,7 @@ def _kept(about: JobAnswer) -> list[str]:
     before, after = about["cells"]
     level = about["levels"][-1]["name"]
     lines = [
-        f"{about['people']:,} people keep every attribute that they have in {about['first']}; "
+        f"{about['people']:,} people keep every attribute they have in {about['first']}; "
         f"{before:,} cells become {after:,}."
     ]
     if about["bounds"]:

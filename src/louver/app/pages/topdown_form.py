@@ -215,7 +215,7 @@ class SpecForm:
             name = "The sample: a county of 1,092 blocks" if asked.is_sample else Path(self._spec).name
             files = asked.files
             if asked.ready:
-                name = f"The ready schema {asked.ready}"
+                name = f"The ready-made schema {asked.ready}"
             elif files is not None:
                 name = f"{files.spec} and {len(files.names) - 1} more"
             tag("p", "s", name)
@@ -239,7 +239,7 @@ class SpecForm:
                 tag("h3", text=f"{title}, percent")
                 share_sliders(title, parts, self._moved)
         with tag("div", "pad part"):
-            button("As the spec has it", self._back, kind="mini")
+            button("As in the spec", self._back, kind="mini")
             button("Equal", self._equal, kind="mini")
 
     def _draw_neighbours(self) -> None:

@@ -22,10 +22,10 @@ MOST_TOLERANCE = 0.5
 """Rounding never starts farther than this from the real-valued optimum, in counts."""
 
 LEAST_TOLERANCE = 0.01
-"""Getting closer than this does not change the rounded result."""
+"""A closer solution does not change the rounded result."""
 
 NOISE_PARTS = 40
-"""Getting closer than this fraction of the smallest noise changes no error by a hundredth."""
+"""A solution closer than this fraction of the smallest noise changes no error by a hundredth."""
 
 
 def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:

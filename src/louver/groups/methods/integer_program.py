@@ -20,7 +20,7 @@ from louver.run import Run
 __all__ = ["check_size", "solve_by_tables", "solve_cumulative_program", "solve_program"]
 
 MOST_UNITS = 200_000
-"""Largest number of regions x sizes x groups that is tried; beyond it these methods do not finish."""
+"""Largest number of regions x sizes x groups attempted; beyond it these methods do not finish."""
 
 
 def solve_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:

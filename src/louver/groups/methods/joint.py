@@ -19,7 +19,7 @@ from louver.run import Run
 __all__ = ["solve_joint", "solve_joint_relaxed"]
 
 SIMULATION_PARTS = 10
-"""How many times farther from the optimum simulations may stop: on average a fiftieth of the noise."""
+"""Factor by which simulations may stop farther from the optimum: on average a fiftieth of the noise."""
 
 LEAST_VARIANCE = 1e-6
 """Noise of less variance is treated as zero from here on; the variance itself may have underflowed to zero."""

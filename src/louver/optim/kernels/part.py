@@ -75,7 +75,7 @@ class EntryPoint(CPUDispatcher):
 class _PlainLibrary(JITCodeLibrary):
     """LLVM code with its functions simplified one by one, without what it calls unless Numba itself wants to link it."""
 
-    _whole: Any = None
+    _complete: Any = None
 
     def finalize(self) -> None:
         self._finalized = True
@@ -89,10 +89,10 @@ class _PlainLibrary(JITCodeLibrary):
         return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
 
     def _get_module_for_linking(self) -> Any:
-        if self._whole is None:
-            self._whole = self.own_module().clone()
-            _link_inplace(self._whole, self)
-        return self._whole
+        if self._complete is None:
+            self._complete = self.own_module().clone()
+            _link_inplace(self._complete, self)
+        return self._complete
 
 
 def _link_inplace(module: Any, library: Any) -> None:

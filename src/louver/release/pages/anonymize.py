@@ -15,7 +15,7 @@ from louver.release.pages.frame import answers, facts, figure, page, table, tile
 from louver.release.pages.published import Published
 from louver.release.sentences import IN_ORDER, WEAKER
 
-__all__ = ["TITLE", "Told", "anonymize_page", "optimality"]
+__all__ = ["TITLE", "ReleaseContent", "anonymize_page", "optimality"]
 
 COLUMNS = "data/columns.parquet"
 
@@ -23,7 +23,7 @@ MOST_SIZES = 12
 """Class sizes listed beside the picture; the manifest has them all."""
 
 MOST_DRAWN = 30
-"""Class sizes that are drawn."""
+"""Class sizes drawn."""
 
 TITLE = {
     "k-anonymity": "{k}-anonymous microdata",
@@ -45,7 +45,7 @@ NEEDED_BY = {"l_kind": "l", "distance": "t"}
 
 
 @dataclass(frozen=True)
-class Told:
+class ReleaseContent:
     """A release's description of itself: its manifest and its column dictionary."""
 
     manifest: Manifest
@@ -76,16 +76,14 @@ class Told:
         kept = ", ".join(
             f"{name} {how}" if (how := coded.get(name)) else name for name in self.results["unchanged"]
         )
-        more = f" Who knows what is not generalised ({kept}) as well may learn more." if kept else ""
+        more = f" Anyone who also knows what is not generalised ({kept}) may learn more." if kept else ""
         left_out = f" {suppressed:,} records were left out." if suppressed else ""
         return answers(
             released=f"{self.results['records']:,} records, one for each person. Generalised: {', '.join(self.quasi)}. "
-            f"Person by person: {kept or 'nothing else'}.{left_out}",
-            promised=f"Whoever knows {listed(self.quasi)} of a person in this file finds a class of records, not the person, but "
-            f"learns what the records of a class have in common.{more}",
+            f"Published unchanged: {kept or 'nothing'}.{left_out}",
+            promised=f"Anyone who knows {listed(self.quasi)} of a person in this file finds a class of records, not the person, but learns what the records of that class have in common.{more}",
             accuracy=f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
-            check="Publish it if these columns are all that outsiders can know, and no other release of the same people is out: read the "
-            "columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
+            check="Publish it if these columns are all that outsiders can know, and no other release about the same people exists: read the columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
             "data/mapping.parquet.",
         )
 
@@ -101,7 +99,7 @@ def _meaning(manifest: Manifest) -> str:
         )
     if guarantee == "k-units" and manifest.parameters.get("l") is not None:
         told.append(
-            "The l sensitive values of a class are those of as many different units, as its maker counted them."
+            "The l sensitive values of a class belong to as many different units, as its maker counted them."
         )
     if guarantee == "k-units" and manifest.parameters.get("t") is not None:
         told.append("Closeness of sensitive values counts records, not units.")
@@ -110,7 +108,7 @@ def _meaning(manifest: Manifest) -> str:
 
 def anonymize_page(manifest: Manifest, published: Published) -> str:
     """The page as HTML. It is published with the release, so it says nothing that the records themselves do not."""
-    told, r = Told(manifest, published), manifest.results
+    told, r = ReleaseContent(manifest, published), manifest.results
     risk, utility, losses, k = r["risk"], r["utility"], r["by_column"], r["k"]
     sections = [
         *([f'<p class="verdict risk">{escape(WEAKER)}</p>'] if r["guarantee"] == "freeform" else []),
@@ -137,7 +135,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
                 "Detail lost per quasi-identifier",
                 [name for name, _ in losses],
                 [("lost", [share for _, share in losses])],
-                told=percents,
+                label_of=percents,
             ),
             "Detail lost per quasi-identifier.",
         ),
@@ -146,7 +144,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
             [[name, f"{share:.2%}"] for name, share in losses],
         ),
         "<h2>Class sizes</h2>",
-        figure(_class_sizes(risk), "How many classes have which size."),
+        figure(_class_sizes(risk), "Number of classes of each size."),
         table(
             [f"{risk['counted']} in a class", "classes"],
             [list(pair) for pair in risk["class_sizes"][:MOST_SIZES]],
@@ -166,7 +164,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
                 ],
                 ["marketer risk", f"{risk['marketer']:.3%}"],
                 *_journalist(risk),
-                ["records alone with their published values", f"{risk['uniques_after']:,}"],
+                ["records with unique published values", f"{risk['uniques_after']:,}"],
             ],
         ),
     ]
@@ -179,7 +177,9 @@ def _class_sizes(risk: Mapping[str, Any]) -> str:
     rest = sum(count for _, count in risk["class_sizes"][MOST_DRAWN:])
     below = f"{risk['counted']} in the class" + (f" ({rest:,} larger classes are not shown)" if rest else "")
     bars = Bars([size for size, _ in shown], [count for _, count in shown])
-    return drawing([Panel(title="Classes by size", marks=[bars], below=below, beside="classes")], height=220)
+    return drawing(
+        [Panel(title="Classes by size", marks=[bars], x_label=below, y_label="classes")], height=220
+    )
 
 
 def _journalist(risk: Mapping[str, Any]) -> list[list[str]]:
@@ -195,10 +195,10 @@ def optimality(gap: float | None) -> str:
         return "No way to form classes loses less information: this is the optimum."
     if gap is not None:
         return f"The information loss is at most {gap:.0%} above the optimum."
-    return "The information loss is the least found; how far the optimum lies below it is not known."
+    return "The information loss is the smallest found; no bound on the optimum is known."
 
 
-def _facts(told: Told) -> list[tuple[str, str]]:
+def _facts(told: ReleaseContent) -> list[tuple[str, str]]:
     parameters = told.manifest.parameters
     shown = {
         name: value

@@ -93,8 +93,8 @@ class Panel:
 
     title: str
     marks: Sequence[Mark]
-    below: str = ""
-    beside: str = ""
+    x_label: str = ""
+    y_label: str = ""
     straight: float | None = None
     ticks: Sequence[tuple[float, str]] | None = None
     ends: tuple[float, float] | None = field(default=None)
@@ -161,11 +161,11 @@ def _panel(one: Panel, wide: float, height: float) -> str:
         parts.append(_tick(at_x(place), bottom, text, is_tilted))
     parts += [_mark(mark, at_x, at_y) for mark in one.marks]
     parts.append(f'<path d="M{LEFT:.1f} {TOP:.1f}V{bottom:.1f}H{right:.1f}" fill="none" stroke="{MUTED}"/>')
-    parts.append(_text((LEFT + right) / 2, height - 6, one.below, "middle", fill=MUTED))
-    if one.beside:
+    parts.append(_text((LEFT + right) / 2, height - 6, one.x_label, "middle", fill=MUTED))
+    if one.y_label:
         y = (TOP + bottom) / 2
         parts.append(
-            f'<g transform="translate(11 {y:.1f}) rotate(-90)">{_text(0, 0, one.beside, "middle", fill=MUTED)}</g>'
+            f'<g transform="translate(11 {y:.1f}) rotate(-90)">{_text(0, 0, one.y_label, "middle", fill=MUTED)}</g>'
         )
     return "\n".join(filter(None, parts)) + "\n"
 
@@ -226,8 +226,8 @@ def across(
     names: Sequence[str],
     series: Sequence[tuple[str, Sequence[float]]],
     *,
-    told: Callable[[float], str],
-    below: str = "",
+    label_of: Callable[[float], str],
+    x_label: str = "",
     straight: float | None = None,
 ) -> str:
     """Horizontal bars, one per series for every name, each labelled with its number."""
@@ -244,10 +244,10 @@ def across(
             colour = BLUE if number == len(series) - 1 else GREY
             parts.append(
                 f'<rect x="{left:.1f}" y="{at:.1f}" width="{wide:.1f}" height="13" fill="{colour}"/>'
-                + _text(left + wide + 5, at + 11, told(values[place]))
+                + _text(left + wide + 5, at + 11, label_of(values[place]))
             )
     height = TOP + len(names) * row + 8
-    parts.append(_text(left, height + 8, below, fill=MUTED))
+    parts.append(_text(left, height + 8, x_label, fill=MUTED))
     x = left
     for number, (label, _) in enumerate(series if len(series) > 1 else ()):
         colour = BLUE if number == len(series) - 1 else GREY

@@ -94,8 +94,8 @@ def answers(*, released: str, promised: str, accuracy: str, check: str) -> str:
         "What it costs in accuracy": accuracy,
         "What to check": check,
     }
-    told = "".join(f"<div><dt>{name}</dt><dd>{sentence(text)}</dd></div>" for name, text in asked.items())
-    return f'<dl class="answers">{told}</dl>'
+    entries = "".join(f"<div><dt>{name}</dt><dd>{sentence(text)}</dd></div>" for name, text in asked.items())
+    return f'<dl class="answers">{entries}</dl>'
 
 
 def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:

@@ -37,7 +37,7 @@ MOST_BARS = 80
 """Number of sizes that are drawn one by one."""
 
 SMALL = 10
-"""Numbers below this are mostly noise, and are left out where a typical error is stated."""
+"""Numbers below this are mostly noise and are left out of stated typical errors."""
 
 DELTA = Fraction(1, 10**10)
 """The delta at which rho is restated as epsilon."""
@@ -74,7 +74,7 @@ def groups_page(manifest: Manifest, published: Published) -> str:
         tiles(
             [
                 (r["total_groups"], "groups", False),
-                (persons[levels[0]["name"]][0].of("persons")[0], "persons that they imply", False),
+                (persons[levels[0]["name"]][0].of("persons")[0], "persons implied by them", False),
                 (levels[-1]["regions"], "regions on the lowest level", False),
                 (
                     f"{float(Fraction(privacy['amount'])):g}",
@@ -91,9 +91,7 @@ def groups_page(manifest: Manifest, published: Published) -> str:
         _sizes_table(total),
         "<h2>Regions</h2>",
         *_regions(manifest, regions, persons),
-        "<h2>How to read this</h2><p>Numbers are whole, not negative, and add up over regions. They are estimates: small numbers, "
-        "and single large groups, are mostly noise. A 90 % interval holds the true number nine times in ten; standard errors and "
-        "intervals were found by running the mechanism again on this release, and no data entered.</p>",
+        "<h2>How to read this</h2><p>Numbers are whole, nonnegative, and add up over regions. They are estimates: small numbers, and single large groups, are mostly noise. A 90 % interval contains the true number nine times in ten; standard errors and intervals were found by running the mechanism again on this release, without the data.</p>",
         *_agreed(manifest),
         "<h2>What was done</h2>",
         facts(_facts(manifest)),
@@ -174,18 +172,15 @@ def _errors(levels: Sequence[Mapping[str, Any]]) -> list[str]:
             ("measurements as drawn", [level["measured_l1"] for level in levels]),
             ("after post-processing", [level["forecast_l1"] for level in levels]),
         ],
-        told=lambda value: f"{value:,.0f}",
-        below="groups counted under a wrong size (forecast), by their logarithm",
+        label_of=lambda value: f"{value:,.0f}",
+        x_label="groups counted under a wrong size (forecast), logarithmic",
         straight=1.0,
     )
     return [
         table(header, lines),
         figure(drawn, "Forecast L1 error of every level, before and after post-processing."),
-        "<p>Errors are forecast by running the mechanism again on the release itself with other noise: <em>before</em> is what the "
-        "measurements as drawn are off by, <em>after</em> what this release is expected to be off by. The L1 error adds up how many "
-        "groups are counted under a wrong size; the earth mover's distance (EMD) adds up the same for groups of at most each size, and "
-        "so weighs how far off they are. Noise is given as standard deviation of one count: as drawn, and once the levels are weighed "
-        "against one another.</p>",
+        "<p>Errors are forecast by running the mechanism again on the release itself with other noise: <em>before</em> is the error of the measurements as drawn, <em>after</em> the expected error of this release. The L1 error adds up how many "
+        "groups are counted under a wrong size; the earth mover's distance (EMD) adds up the same for groups of at most each size, which weighs how far off they are. Noise is given as the standard deviation of one count: as drawn, and after the levels are combined.</p>",
     ]
 
 
@@ -217,8 +212,8 @@ def _regions(
         parts.append(f"<p>The first {MOST_PICTURES} of {second['regions']:,} regions; the file has all.</p>")
     if len(levels) > 2:
         shown, n = regions[lowest["name"]][:MOST_PANELS], lowest["regions"]
-        told = f"The first {MOST_PANELS} of {n:,}" if n > MOST_PANELS else "All"
-        caption = f"{told} regions of the lowest level ({lowest['name']}), with 90 % intervals."
+        label_of = f"The first {MOST_PANELS} of {n:,}" if n > MOST_PANELS else "All"
+        caption = f"{label_of} regions of the lowest level ({lowest['name']}), with 90 % intervals."
         parts.append(figure(_panels(shown), caption))
         parts.append(_regions_table(shown, persons[lowest["name"]], len(shown)))
     return parts
@@ -266,8 +261,8 @@ def _drawn(region: _Region, level: Mapping[str, Any], query: str) -> str:
             Panel(
                 title="Cumulative",
                 marks=[band, line],
-                below="size",
-                beside="groups of at least this size",
+                x_label="size",
+                y_label="groups of at least this size",
                 straight=1.0,
                 ends=(edges[0], edges[-1]),
             ),
@@ -292,7 +287,7 @@ def _occurring(regions: Sequence[_Region]) -> int:
     return min(len(groups), int(found[-1]) + 2 if len(found) else 2)
 
 
-def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "") -> Panel:
+def _bars(region: _Region, shown: int, title: str, x_label: str, y_label: str = "") -> Panel:
     sizes, groups, low, high = (
         region.of(name)[:shown] for name in ("size", "groups", "lower_90", "upper_90")
     )
@@ -305,7 +300,7 @@ def _bars(region: _Region, shown: int, title: str, below: str, beside: str = "")
     else:
         marks = (Bars(sizes, groups), Ranges(sizes, low, high))
     ends = (edges[0], edges[-1])
-    return Panel(title=title, marks=marks, below=below, beside=beside, straight=1.0, ends=ends)
+    return Panel(title=title, marks=marks, x_label=x_label, y_label=y_label, straight=1.0, ends=ends)
 
 
 # Words
@@ -341,17 +336,14 @@ def _answers(manifest: Manifest) -> str:
         accuracy += f", within {levels[-1]['typical']:,} on the lowest level ({levels[-1]['name']})"
     is_private = not manifest.not_private and not manifest.not_for_release
     exact = "; ".join(manifest.privacy["invariants"])
-    known = f" What is published exactly, and so protected from nobody, is {exact}." if exact else ""
-    publish = (
-        "It may be published: run louver verify on the folder, publish all of it, and keep the ledger, which says what is left for "
-        "later releases."
-    )
+    known = f" Published exactly, and therefore not protected: {exact}." if exact else ""
+    publish = "It may be published: run louver verify on the folder, publish all of it, and keep the ledger, which records what is left for later releases."
     return answers(
-        released=f"How many groups of each size every region has: {levels[-1]['regions']:,} regions on the lowest level, adding up to "
+        released=f"Number of groups of each size in every region: {levels[-1]['regions']:,} regions on the lowest level, adding up to "
         "the whole.",
         promised=f"{_bound(manifest.privacy)}{known}"
         if is_private
-        else "Nothing: whoever knows the seed can take the noise away.",
+        else "Nothing: anyone who knows the seed can remove the noise.",
         accuracy=f"{accuracy}; numbers below {SMALL} are mostly noise. Every number has a standard error and a 90 % interval.",
         check=publish if is_private else "Do not publish this: run again without a seed, paid from a ledger.",
     )
@@ -361,13 +353,15 @@ def _bound(privacy: Mapping[str, Any]) -> str:
     """What the loss means for one person, in odds."""
     composed = privacy.get("composed")
     if privacy["measure"] == "rho" and composed is None:
-        return "What that says about any one person is bounded by rho: the smaller, the less."
+        return "What that reveals about any one person is bounded by rho: the smaller, the less."
     epsilon = float(Fraction(privacy["amount"] if composed is None else composed[0]))
     factor = (
         f"{math.exp(epsilon):.3g}" if epsilon < math.log(1000) else "more than 1,000, which is hardly a bound"
     )
     but = "" if composed is None else f", but for a chance of {float(Fraction(composed[1])):g}"
-    return f"Whatever else is known, odds about any one person change by a factor of at most {factor}{but}."
+    return (
+        f"Whatever else is known, the odds about any one person change by a factor of at most {factor}{but}."
+    )
 
 
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:

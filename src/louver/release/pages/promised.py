@@ -58,7 +58,7 @@ def _topdown_verdict(privacy: Mapping[str, Any], is_private: bool, is_for_releas
         exact = (f"Exact in these files: {what}." for what in privacy["invariants"])
         return Verdict(Level.CARE, sentence, (UNSEEN_NOISE, *exact))
     first = privacy.get("first_release")
-    also = "" if first is None else f" beside {loss_of(first)} for the release it extends"
+    also = "" if first is None else f" in addition to {loss_of(first)} for the release it extends"
     given = ", given the exact counts listed below" if privacy["not_protected"] else ""
     return _verdict(privacy, also, f"{privacy['meaning']}{given}", is_private, is_for_release)
 
@@ -70,7 +70,7 @@ def _verdict(
     reasons = tuple(f"Not protected: {what}." for what in exact)
     if warning := _not_private(is_private=is_private, is_for_release=is_for_release):
         return Verdict(Level.STOP, warning, reasons)
-    sentence = f"Promised: {loss_of(privacy)}{also}. That is the most that these files can tell of whether {meaning}."
+    sentence = f"Promised: {loss_of(privacy)}{also}. That bounds what these files can reveal about whether {meaning}."
     return Verdict(Level.OK, sentence, reasons)
 
 
@@ -88,5 +88,5 @@ def _not_private(*, is_private: bool, is_for_release: bool) -> str:
     if not is_for_release:
         return "NOT PRIVATE and not for release: made to compare with the truth."
     if not is_private:
-        return "NOT PRIVATE: the noise comes from a seed that anybody can repeat."
+        return "NOT PRIVATE: the noise comes from a seed that anyone can repeat."
     return ""

@@ -40,13 +40,13 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
                 (levels[-1]["regions"], f"regions of level {levels[-1]['name']}", False),
                 (
                     f"{float(Fraction(privacy['amount'])):g}",
-                    f"{privacy['measure']}, {_whole(privacy)}",
+                    f"{privacy['measure']}, {_total_budget(privacy)}",
                     False,
                 ),
                 (rescued, "regions that needed the failsafe", rescued > 0),
             ]
         ),
-        "<h2>How large regions are, and how well their size is known</h2>",
+        "<h2>Sizes of regions, and how accurately they are known</h2>",
         table(
             [
                 "level",
@@ -69,12 +69,12 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
             ],
         ),
         *_spine(manifest),
-        figure(_sizes(levels), "People of the regions of the last levels, the largest first."),
+        figure(_sizes(levels), "People in the regions of the last levels, largest first."),
         f"<p>{_meaning_of_errors(r)} Counts that are small compared with it are mostly noise.</p>",
         *_known_error(r),
         "<h2>What is protected, and what is not</h2>",
         facts(_guarantee(manifest)),
-        "<h2>What public knowledge was kept</h2>",
+        "<h2>Public knowledge that was kept</h2>",
         *_knowledge(manifest),
         "<h2>Where the budget went</h2>",
         table(
@@ -93,9 +93,8 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
         ),
         figure(_budget(levels, str(privacy["measure"])), "Loss and noise of every query, by level."),
         *_evaluation(levels),
-        "<h2>How to read this</h2><p>Counts are whole, not negative, and add up over regions. They are estimates: "
-        "because no count may fall below zero, empty regions come out "
-        "too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
+        "<h2>How to read this</h2><p>Counts are whole, nonnegative, and add up over regions. They are estimates: "
+        "because no count may be negative, empty regions come out too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
         "bias.</p>",
         "<h2>Appendix: how it was found</h2>",
         *_solution(r),
@@ -116,11 +115,11 @@ def _covariates(results: Mapping[str, Any]) -> list[str]:
     return [one["column"] for one in results["covariates"]]
 
 
-def _whole(privacy: Mapping[str, Any]) -> str:
+def _total_budget(privacy: Mapping[str, Any]) -> str:
     """What the privacy loss covers."""
     if privacy.get("first_release") is None:
         return "the whole privacy loss"
-    return "the loss beside that of the first release"
+    return "the loss in addition to that of the first release"
 
 
 def _answers(manifest: Manifest) -> str:
@@ -129,18 +128,16 @@ def _answers(manifest: Manifest) -> str:
     names = [level["name"] for level in levels]
     learnt = "Nobody can tell from these files with much confidence what any one person's record says"
     if not is_private:
-        learnt = "Nothing: whoever guesses the seed can take the noise away and work out true counts"
+        learnt = "Nothing: anyone who guesses the seed can remove the noise and derive true counts"
     if manifest.privacy["not_protected"]:
-        learnt += (
-            f"; but they tell exactly, and so do not protect, {'; '.join(manifest.privacy['not_protected'])}"
-        )
+        learnt += f"; but they contain exactly, and therefore do not protect, {'; '.join(manifest.privacy['not_protected'])}"
     by = manifest.privacy.get("stated_by")
     if by is not None:
-        learnt = f"Nothing by louver: the noise is that of {by}, who published it with these variances"
+        learnt = f"Nothing by louver: the noise was added by {by}, who published these variances"
     error = levels[-1]["error"]
     known = f"is uncertain by about {error:.0f} people either way" if error else "is exact"
     publish = (
-        "It may be published as it is" if is_private else "Do not publish it: anybody can repeat its noise"
+        "It may be published as it is" if is_private else "Do not publish it: anyone can repeat its noise"
     )
     if manifest.results["failsafe"]:
         publish += "; some regions do not add up to those above them and are listed below"
@@ -148,15 +145,15 @@ def _answers(manifest: Manifest) -> str:
         released=f"One row for each of {manifest.results['people']:,} people with region and attributes, and tables of {len(names)} "
         f"levels, from {names[0]} to {names[-1]}; counts are whole and add up.",
         promised=f"{learnt}.",
-        accuracy=f"How many people live in one {names[-1]} {known}; larger regions are known better in proportion.",
-        check=f"{publish}. Look at the levels you will quote, compare their noise with the counts, and run louver verify on the folder.",
+        accuracy=f"The number of people in one {names[-1]} {known}; larger regions are known more accurately in proportion.",
+        check=f"{publish}. Check the levels you will quote, compare their noise with the counts, and run louver verify on the folder.",
     )
 
 
 def _meaning_of_errors(results: Mapping[str, Any]) -> str:
     """Where the errors of sizes come from, in words."""
     if results["errors"] is None:
-        return "The error is that of the level's own measurements; the levels above and below make most sizes more accurate than that."
+        return "The error is that of the level's own measurements; the levels above and below make most sizes more accurate."
     return "The error is the typical standard error of a published size, as in the table below."
 
 
@@ -178,14 +175,11 @@ def _known_error(results: Mapping[str, Any]) -> list[str]:
     sizes = [[f"{size:,} and more" if size else "0", n, f"{bias:+.1f}"] for size, n, bias in found["bias"]]
     return [
         "<h2>How far off the numbers are</h2>",
-        "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: of all such "
-        "intervals about nine in ten hold the true number. They come from "
-        f"{results['intervals']} simulations with the same noise of truths drawn given the measurements, widened by as much as these say "
-        "that the truth is rougher. A number that a table leaves out is 0, with an error like those below. "
-        "<code>louver topdown area</code> tells the same for any union of leaves.</p>",
+        "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: about nine in ten such intervals contain the true number. They come from "
+        f"{results['intervals']} simulations with the same noise, starting from truths drawn given the measurements, and are widened where the measurements show that the truth varies more. Numbers omitted from a table are 0, with errors like those below. "
+        "<code>louver topdown area</code> gives the same for any union of leaves.</p>",
         table(["level", "query", "typical standard error", "from"], lines),
-        f"<p>Bias: how much larger than in truth the size of a {escape(last)} comes out on average, by its true size (each class "
-        "reaches to the next).</p>",
+        f"<p>Bias: by how much the published size of a {escape(last)} exceeds its true size on average, by true size (each class extends to the next).</p>",
         table(["true size", f"simulated, {last}", "bias, people"], sizes),
     ]
 
@@ -203,7 +197,7 @@ def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
     rows += [("neighbours", f"{privacy['neighbours']}: {privacy['meaning']}")]
     if privacy.get("first_release") is not None:
         lost = loss_of(privacy["first_release"])
-        rows.append(("lost before", f"{lost}, by the release that it extends; both add up"))
+        rows.append(("lost before", f"{lost}, by the release that it extends; the two add up"))
     rows += [("not protected", what) for what in privacy["not_protected"]] or [
         ("not protected", "nothing is exact")
     ]
@@ -216,8 +210,8 @@ def _guarantee(manifest: Manifest) -> list[tuple[str, str]]:
         rows.append(("in other words", f"epsilon {epsilon:g} at delta {delta:g}"))
     unspent = Fraction(privacy["budget"]) - Fraction(privacy["amount"])
     if unspent:
-        told = f"{unspent} of {privacy['budget']}: shares of queries that invariants answer exactly"
-        rows.append(("not spent", told))
+        words = f"{unspent} of {privacy['budget']}: shares of queries that invariants answer exactly"
+        rows.append(("not spent", words))
     if manifest.ledger_head is not None:
         rows.append(("ledger entry", manifest.ledger_head.partition(":")[0]))
     return rows
@@ -239,13 +233,13 @@ def _knowledge(manifest: Manifest) -> list[str]:
         for one in manifest.results["statements"]
     ]
     zeros = manifest.results["structural_zeros"]
-    told = "No cell is a structural zero."
+    words = "No cell is a structural zero."
     if zeros:
         n_cells = math.prod(len(labels) for labels in promise["attributes"].values())
-        told = f"{zeros:,} of {n_cells:,} cells are structural zeros; nobody is in them."
+        words = f"{zeros:,} of {n_cells:,} cells are structural zeros, which are empty."
     if not lines:
-        return [f"<p>No invariants and no bounds. {told}</p>"]
-    return [table(["statement", "kind", "level", "about"], lines), f"<p>{told}</p>"]
+        return [f"<p>No invariants and no bounds. {words}</p>"]
+    return [table(["statement", "kind", "level", "about"], lines), f"<p>{words}</p>"]
 
 
 def _spine(manifest: Manifest) -> list[str]:
@@ -348,8 +342,8 @@ def _sizes(levels: Levels) -> str:
             Panel(
                 title=level["name"],
                 marks=marks,
-                below="regions, the largest first",
-                beside="people",
+                x_label="regions, largest first",
+                y_label="people",
                 straight=10.0,
                 ends=(0.0, float(n)),
             )
@@ -380,7 +374,7 @@ def _budget(levels: Levels, measure: str) -> str:
         for name in queries
     }
     panels = [
-        Panel(title="Loss", marks=bars, beside=measure, ticks=ticks, ends=(-0.6, len(names) - 0.4)),
+        Panel(title="Loss", marks=bars, y_label=measure, ticks=ticks, ends=(-0.6, len(names) - 0.4)),
         _lines("Noise, standard deviation", noise, ticks),
     ]
     if "mean_absolute_error" in levels[0]:
@@ -410,7 +404,7 @@ def _lines(
     return Panel(
         title=title,
         marks=marks,
-        beside="people",
+        y_label="people",
         straight=min(found) if is_wide else None,
         ticks=ticks,
         ends=(-0.6, len(ticks) - 0.4),

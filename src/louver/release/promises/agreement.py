@@ -111,13 +111,13 @@ def _first_problem(folder: Folder, promise: PromisedAgreement) -> str | None:
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
         return "the first release's manifest was edited"
     if content["digest"] != promise.first_digest:
-        return "the first release's manifest is another one"
+        return "the first release's manifest is a different one"
     first = parse(content, promise.first_manifest)
     if file_entry(folder.file(promise.first)) != first.files.get(MICRODATA):
-        return "the first release's people are not those of its manifest"
+        return "the first release's people do not match its manifest"
     topdown = next((one for one in first.promises if one.get("promise") == "topdown"), None)
     if topdown is None or list(promise.regions) != topdown["regions"]:
-        return "the first release is no TopDown release of these regions"
+        return "the first release is not a TopDown release of these regions"
     if topdown.get("spine") is not None or any(one.get("promise") == "extension" for one in first.promises):
         return "the first release is an extension, or its regions were arranged for areas"
     if list(promise.attributes) != list(topdown["attributes"]):

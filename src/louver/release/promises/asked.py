@@ -18,17 +18,17 @@ def weaknesses(manifest: Manifest) -> Iterator[str]:
     """What is wrong with the list of promises."""
     required = REQUIRED.get(manifest.verb)
     if required is None:
-        yield "made by a verb that this version does not know"
+        yield "made by a verb unknown to this version"
         return
     names = Counter(str(entry.get("promise")) for entry in manifest.promises)
     for name in sorted(required.always):
         if names[name] != 1:
-            yield f'"{name}" must be promised once'
+            yield f'"{name}" must be promised exactly once'
     if sum(names[name] for name in required.one_of) != 1:
         yield f"one of {', '.join(sorted(required.one_of))} must be promised, once"
     unknown = set(names) - required.always - required.one_of - required.may
     if unknown:
-        yield f"{len(unknown)} promises are none that {manifest.verb} makes"
+        yield f"{len(unknown)} promises are not made by {manifest.verb}"
     for name in sorted(set(names) - unknown):
         only = PROMISES[name].only
         if only is not None and manifest.method not in only:
@@ -42,20 +42,20 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
     sort = _sort_of(asked)
     for entry in by_name.get(sort, [{}]):
         if entry.get("k") != asked.get("k") or type(entry.get("k")) is not int:
-            yield f'"{sort}" is not promised with the k that was asked for'
+            yield f'"{sort}" is not promised with the requested k'
     whole = [entry.get("k") for entry in by_name.get("whole-units", [])]
     if whole != ([asked.get("k")] if asked.get("whole_units") else []):
-        yield '"whole-units" is not promised as it was asked for'
+        yield '"whole-units" is not promised as requested'
     for name in (sort, "l-diversity", "t-closeness", "whole-units"):
         for entry in by_name.get(name, []):
             if not _holds_all(entry.get("quasi", []), asked):
-                yield f'"{name}" does not speak of the quasi-identifiers that were asked for'
+                yield f'"{name}" is not about the requested quasi-identifiers'
     losses = [line[0] for entry in by_name.get("losses", []) for line in entry.get("by_column", ())]
     if losses != asked.get("quasi"):
-        yield '"losses" does not speak of the quasi-identifiers that were asked for'
+        yield '"losses" is not about the requested quasi-identifiers'
     recoded = [entry.get("columns") for entry in by_name.get("one-recoding", [])]
     if recoded != ([asked.get("quasi")] if asked.get("recoding") == "global" else []):
-        yield '"one-recoding" is not promised as it was asked for'
+        yield '"one-recoding" is not promised as requested'
     for name, key, kind in (("l-diversity", "l", "l_kind"), ("t-closeness", "t", "distance")):
         wanted = asked.get("sensitive", []) if asked.get(key) is not None else []
         field = "kind" if key == "l" else "distance"
@@ -65,9 +65,9 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
                 (sensitive, value, None) for sensitive, value, sort in made if sort in ("equal", "ordered")
             ]
         if sorted(made, key=repr) != sorted(((s, asked[key], asked.get(kind)) for s in wanted), key=repr):
-            yield f'"{name}" is not promised as it was asked for'
+            yield f'"{name}" is not promised as requested'
         if not all(_is_missing(entry, asked) for entry in by_name.get(name, [])):
-            yield f'"{name}" calls values missing that are not'
+            yield f'"{name}" treats values as missing that are not'
 
 
 def _is_missing(entry: Entry, asked: Entry) -> bool:
@@ -110,7 +110,7 @@ def _groups(manifest: Manifest) -> Iterator[str]:
             "total",
             *manifest.parameters.get("regions", []),
         ]:
-            yield "the levels promised are not those that were asked for"
+            yield "the levels promised are not the requested ones"
     agreed = by_name.get("agreement", [])
     first = asked.get("agrees_with")
     if [entry.get("first_digest") for entry in agreed] != ([] if first is None else [first]):
@@ -137,7 +137,7 @@ def _audit(manifest: Manifest) -> Iterator[str]:
         [table.get(key) for key in keys] for entry in manifest.promises for table in entry.get("tables", [])
     ]
     if made != asked:
-        yield "the tables promised are not those that were asked for"
+        yield "the tables promised are not the requested ones"
 
 
 def _protect(manifest: Manifest) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _protect(manifest: Manifest) -> Iterator[str]:
     asked = [[entry.get("name"), entry.get("by")] for entry in manifest.parameters.get("tables", [])]
     made = [[t.get("name"), t.get("by")] for entry in manifest.promises for t in entry.get("tables", [])]
     if made != asked:
-        yield "the tables promised are not those that were asked for"
+        yield "the tables promised are not the requested ones"
 
 
 def _topdown(manifest: Manifest) -> Iterator[str]:
@@ -154,26 +154,26 @@ def _topdown(manifest: Manifest) -> Iterator[str]:
     by_name, asked = _by_name(manifest.promises), manifest.parameters
     for entry in by_name.get("topdown", []):
         if entry.get("levels") != levels:
-            yield "the levels promised are not those of the results"
+            yield "the levels promised differ from the results"
     extended = by_name.get("extension", [])
     holds_first = any(name.startswith("first/") for name in manifest.files)
     if not len(extended) == (asked.get("extends") is not None) == holds_first:
-        yield '"extension" must be promised once where a release is extended, and nowhere else'
+        yield '"extension" must be promised exactly once if a release is extended, and otherwise not'
     for entry in extended:
         if entry.get("first_digest") != manifest.results.get("extends"):
-            yield '"extension" speaks of another release than the results'
+            yield '"extension" is about a different release than the results'
         views = {name: view.get("attribute") for name, view in entry.get("attributes", {}).items()}
         if {name: views.get(name) for name in asked.get("refines", {})} != {
             name: one.get("attribute") for name, one in asked.get("refines", {}).items()
         }:
-            yield '"extension" does not refine what was asked for'
+            yield '"extension" does not refine what was requested'
     rules = [
         {"name": name, **{key: rule.get(key) for key in ("cells", "at_most", "of")}}
         for entry in by_name.get("edit-rules", [])
         for name, rule in entry.get("rules", {}).items()
     ]
     if rules != list(asked.get("rules", [])):
-        yield '"edit-rules" are not those that were asked for'
+        yield '"edit-rules" are not the requested ones'
     household = asked.get("household") or {}
     promised = [
         {key: entry.get(key) for key in ("head", "members", "years")}
@@ -182,7 +182,7 @@ def _topdown(manifest: Manifest) -> Iterator[str]:
     ]
     gaps = [{**gap, "broken": None} for gap in household.get("gaps", [])]
     if promised != ([{**household, "gaps": gaps}] if gaps else []):
-        yield '"households" are not those that were asked for'
+        yield '"households" are not the requested ones'
 
 
 def _by_name(promises: Sequence[Entry]) -> dict[str, list[Entry]]:

@@ -50,7 +50,7 @@ def promise_of(manifest: Manifest, name: str) -> Mapping[str, Any]:
     for entry in manifest.promises:
         if entry.get("promise") == name:
             return entry
-    raise Malformed(f'the manifest makes no promise "{name}"')
+    raise Malformed(f'the manifest does not promise "{name}"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,8 @@ def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
         sizes = block.sum(axis=1, keepdims=True)
         difference = np.where(sizes > 0, block / np.maximum(sizes, 1) - whole, 0.0)
         worst = max(worst, float(_distances(difference, promise).max()))
-    told = f"largest distance is {worst:.4g}, promised {promise.t:g}"
-    return Outcome(worst <= promise.t + TOLERANCE, told)
+    detail = f"largest distance is {worst:.4g}, promised {promise.t:g}"
+    return Outcome(worst <= promise.t + TOLERANCE, detail)
 
 
 def _distances(difference: Floats, promise: TCloseness) -> Floats:
@@ -74,12 +74,12 @@ def _distances(difference: Floats, promise: TCloseness) -> Floats:
 def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
     """Reject anything but a tree over the values: levels of unequal length, nodes that split again, no root or several roots."""
     if not levels or any(len(level) != n_values for level in levels):
-        raise Malformed("the hierarchy is no tree over the sensitive values")
+        raise Malformed("the hierarchy is not a tree over the sensitive values")
     if [len(set(level)) == 1 for level in levels] != [False] * (len(levels) - 1) + [True]:
         raise Malformed("the hierarchy has no root, or more than one level of it")
     for below, above in pairwise(levels):
         if len(set(zip(below, above, strict=True))) != len(set(below)):
-            raise Malformed("the hierarchy is no tree over the sensitive values")
+            raise Malformed("the hierarchy is not a tree over the sensitive values")
 
 
 def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:

@@ -44,12 +44,12 @@ def check_contents(context: Context) -> Outcome:
     spoken = _spoken(manifest)
     extra = sorted(set(manifest.files) - set(spoken) - {REPORT})
     if extra:
-        return Outcome(False, f"{extra[0]} is no file that the promises of {manifest.verb} speak of")
+        return Outcome(False, f"{extra[0]} is not a file covered by the promises of {manifest.verb}")
     for file, names in spoken.items():
         if file.endswith(".parquet") and file in manifest.files:
             for problem in _parquet_problems(folder, manifest.verb, file, names):
                 return Outcome(False, f"{file} {problem}")
-    return Outcome(True, f"{len(manifest.files)} files that the promises speak of, and nothing else in them")
+    return Outcome(True, f"{len(manifest.files)} files covered by the promises, with nothing else in them")
 
 
 def _spoken(manifest: Manifest) -> dict[str, Columns]:
@@ -154,12 +154,12 @@ def _parquet_problems(folder: Folder, verb: str, file: str, names: Columns) -> I
     schema = metadata.schema.to_arrow_schema()
     found = schema.names
     if len(set(found)) < len(found):
-        yield "has two columns of one name"
+        yield "has two columns with the same name"
     if isinstance(names, _Among):
         if not set(found) <= set(names[0]):
-            yield "has a column that neither the parameters nor a dictionary of columns name"
+            yield "has a column that is neither in the parameters nor in the dictionary of columns"
     elif names and found not in [list(allowed) for allowed in names]:
-        yield "has other columns than its verb publishes"
+        yield "has different columns from those its verb publishes"
     keys = PARQUET_KEYS | (OWN_KEYS if file == MEASUREMENTS.get(verb) else set())
     if not set(metadata.metadata or ()) <= keys or len(metadata.created_by) > LONGEST_WRITER:
         yield "has notes in its metadata that louver does not write"

@@ -62,7 +62,7 @@ def csv_problem(folder: Folder, csv: str, file: str) -> str | None:
     """How a CSV file differs from the Parquet file that it is a copy of; None if it does not."""
     path = folder.file(csv)
     if path.stat().st_size > MOST_BYTES:
-        raise Malformed(f"{csv} is larger than any that is read")
+        raise Malformed(f"{csv} is too large to be read")
     table = folder.table(file)
     names = table.column_names
     convert = pa.csv.ConvertOptions(
@@ -75,10 +75,10 @@ def csv_problem(folder: Folder, csv: str, file: str) -> str | None:
     text = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=convert)
     header = [_plain(column.slice(0, 1))[0].as_py() for column in text.columns]
     if header != names or text.num_rows - 1 != table.num_rows:
-        return f"{csv} has other columns or another number of rows than {file}"
+        return f"{csv} has different columns or a different number of rows from {file}"
     for name, written in zip(names, text.columns, strict=True):
         if not _is_same(table[name], _plain(written.slice(1))):
-            return f'{csv} has other values of "{name}" than {file}'
+            return f'{csv} has different values of "{name}" from {file}'
     return None
 
 
@@ -112,15 +112,15 @@ def _excel_problem(folder: Folder, excel: str, file: str) -> str | None:
     table = folder.table(file)
     rows = _sheet_rows(folder.file(excel), excel)
     if [*next(rows, ())] != [_text(name) for name in table.column_names]:
-        return f"{excel} has other columns than {file}"
+        return f"{excel} has different columns from {file}"
     columns = [column.to_pylist() for column in table.columns]
     for values in zip(*columns, strict=True):
         read = next(rows, None)
         if read is None or len(read) != len(values):
-            return f"{excel} has another number of rows than {file}"
+            return f"{excel} has a different number of rows from {file}"
         if not all(_is_shown(value, shown) for value, shown in zip(values, read, strict=True)):
-            return f"{excel} has other values than {file}"
-    return None if next(rows, None) is None else f"{excel} has another number of rows than {file}"
+            return f"{excel} has different values from {file}"
+    return None if next(rows, None) is None else f"{excel} has a different number of rows from {file}"
 
 
 def _sheet_rows(path: Path, excel: str) -> Iterator[list[Any]]:
@@ -132,14 +132,14 @@ def _sheet_rows(path: Path, excel: str) -> Iterator[list[Any]]:
             used = sum(LOCAL + CENTRAL + 2 * len(one.filename.encode()) + one.compress_size for one in parts)
             is_plain = used + END == size and not opened.comment
             if sorted(one.filename for one in parts) != sorted([*PARTS, SHEET]) or not is_plain:
-                raise Malformed(f"{excel} has other parts than a workbook with one table")
+                raise Malformed(f"{excel} does not have the parts of a workbook with one table")
             if any(one.extra or one.comment or one.date_time != (1980, 1, 1, 0, 0, 0) for one in parts):
                 raise Malformed(f"{excel} has notes that louver does not write")
             if any(one.file_size > min(MOST_SHEET, MOST_TIMES * size) for one in parts):
-                raise Malformed(f"{excel} is larger than any that is read")
+                raise Malformed(f"{excel} is too large to be read")
             for name, digest in PARTS.items():
                 if hashlib.sha256(opened.read(name)).hexdigest() != digest:
-                    raise Malformed(f"{excel} has other parts than a workbook with one table")
+                    raise Malformed(f"{excel} does not have the parts of a workbook with one table")
             text = opened.read(SHEET).decode("utf-8")
     except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError):
         raise Malformed(f"{excel} is not a workbook") from None

@@ -101,14 +101,14 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
         return Outcome(True, "no records")
     if promise.kind == "distinct":
         fewest = min(int((block > 0).sum(axis=1).min()) for block in counts.blocks())
-        told = f"least diverse class has {fewest} values, promised {promise.l:g}"
-        return Outcome(fewest >= promise.l, told)
+        detail = f"least diverse class has {fewest} values, promised {promise.l:g}"
+        return Outcome(fewest >= promise.l, detail)
     sizes = np.bincount(counts.of_class, counts.n)
     shares = counts.n / sizes[counts.of_class]
     entropy = np.bincount(counts.of_class, -shares * np.log(shares), minlength=counts.n_classes)
     least = float(np.exp(entropy.min()))
-    told = f"least entropy is that of {least:.4g} values, promised {promise.l:g}"
-    return Outcome(least >= promise.l - TOLERANCE, told)
+    detail = f"least entropy equals that of {least:.4g} values, promised {promise.l:g}"
+    return Outcome(least >= promise.l - TOLERANCE, detail)
 
 
 def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCounts:

@@ -144,13 +144,13 @@ def _first_attributes(folder: Folder, promise: PromisedExtension) -> Mapping[str
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
         return "the first release's manifest was edited"
     if content["digest"] != promise.first_digest:
-        return "the first release's manifest is another one"
+        return "the first release's manifest is a different one"
     manifest = parse(content, promise.first_manifest)
     if file_entry(folder.file(promise.first)) != manifest.files.get(MICRODATA):
-        return "the first release's people are not those of its manifest"
+        return "the first release's people do not match its manifest"
     topdown = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
     if topdown is None or list(promise.regions) != topdown["regions"]:
-        return "the first release is no TopDown release of these regions"
+        return "the first release is not a TopDown release of these regions"
     attributes: Mapping[str, Sequence[str]] = topdown["attributes"]
     if set(promise.attributes) != set(attributes):
         return "not every attribute of the first release is promised"
@@ -167,7 +167,7 @@ def _is_same(
     for name, view in promise.attributes.items():
         old = list(attributes[name])
         if not set(view.labels.values()) <= set(old):
-            raise Malformed("a finer label stands for none of the first release")
+            raise Malformed("a finer label corresponds to no label of the first release")
         stands_for = np.array([*(old.index(label) for label in view.labels.values()), -1])
         found = stands_for[places_in(batch[view.attribute], pa.array(list(view.labels)))]
         expected = places_in(before[name], pa.array(old))
@@ -187,13 +187,13 @@ def check_edit_rules(context: Context, promise: EditRules) -> Outcome:
             columns[str(number)] = pa.array(surplus)
         parts.append(_by_leaf(pa.table(columns), len(promise.rules)))
     held = _by_leaf(pa.concat_tables(parts), len(promise.rules)) if parts else None
-    told = []
+    broken_rules = []
     for number, (name, rule) in enumerate(promise.rules.items()):
         values: Ints = np.zeros(0, np.int64) if held is None else held[str(number)].to_numpy()
         if int((values < 0).sum()) != rule.broken:
-            return Outcome(False, f'rule "{name}" is broken in another number of leaves')
-        told.append(f'"{name}" is broken in {rule.broken or "no"} leaves')
-    return Outcome(True, "; ".join(told))
+            return Outcome(False, f'rule "{name}" is broken in a different number of leaves')
+        broken_rules.append(f'"{name}" is broken in {rule.broken or "no"} leaves')
+    return Outcome(True, "; ".join(broken_rules))
 
 
 def check_households(context: Context, promise: Households) -> Outcome:
@@ -216,12 +216,12 @@ def check_households(context: Context, promise: Households) -> Outcome:
             columns[str(number)] = pa.array(years, mask=~_inside(batch, gap.cells))
         parts.append(_gathered(pa.table(columns), ways))
     held = _gathered(pa.concat_tables(parts), ways) if parts else None
-    told = []
+    broken_rules = []
     for number, (name, gap) in enumerate(promise.gaps.items()):
         if (0 if held is None else gap.n_broken(held, str(number))) != gap.broken:
-            return Outcome(False, f'gap "{name}" is broken in another number of leaves')
-        told.append(f'"{name}" is broken in {gap.broken or "no"} leaves of one household')
-    return Outcome(True, "; ".join(told))
+            return Outcome(False, f'gap "{name}" is broken in a different number of leaves')
+        broken_rules.append(f'"{name}" is broken in {gap.broken or "no"} leaves of one household')
+    return Outcome(True, "; ".join(broken_rules))
 
 
 def _years(column: pa.ChunkedArray) -> Ints:

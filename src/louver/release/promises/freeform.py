@@ -57,8 +57,8 @@ def check_freeform(context: Context, promise: Freeform) -> Outcome:
         for j, meet in enumerate(meets):
             is_met &= meet[block[:, j]][:, groups[:, j]]
         fewest = min(fewest, int((is_met @ sizes).min()))
-    told = f"every record meets at least {fewest}, promised {promise.k}, which follows from the promise; it is weaker than k-anonymity"
-    return Outcome(fewest >= promise.k or not len(groups), told)
+    detail = f"every record meets at least {fewest}, promised {promise.k}, which follows from the promise; it is weaker than k-anonymity"
+    return Outcome(fewest >= promise.k or not len(groups), detail)
 
 
 def _groups(context: Context, promise: Freeform) -> tuple[Ints, Ints, list[Bools]]:

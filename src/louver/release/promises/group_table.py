@@ -23,7 +23,7 @@ MOST_GROUPS = 2**62
 ERROR_COLUMNS = {"standard_error", "lower_90", "upper_90"}
 PERSONS = "data/persons.parquet"
 OTHER_PERSONS = "the numbers of persons are not those that the groups imply"
-OUTSIDE = "an interval does not hold its number, or a standard error is negative or missing"
+OUTSIDE = "an interval does not contain its number, or a standard error is negative or missing"
 
 
 class GroupCounts(Promise):
@@ -53,8 +53,8 @@ def check_group_counts(context: Context, promise: GroupCounts) -> Outcome:
     if not _implies_persons(context, promise.levels, levels):
         return Outcome(False, OTHER_PERSONS)
     n_rows = sum(level.num_rows for level in levels)
-    told = f"{n_rows} whole numbers, none negative; regions are not promised to add up to those above"
-    return Outcome(True, told)
+    detail = f"{n_rows} whole numbers, none negative; regions are not promised to add up to those above"
+    return Outcome(True, detail)
 
 
 def check_group_table(context: Context, promise: PublishedGroups) -> Outcome:
@@ -146,10 +146,10 @@ def _by_position(table: pa.Table, n_regions: int) -> pa.Table:
 
 def _holds_numbers(table: pa.Table, number: str = "groups") -> bool:
     """Whether every number lies in its interval; older releases have no intervals."""
-    told = ERROR_COLUMNS.intersection(table.column_names)
-    if not told:
+    detail = ERROR_COLUMNS.intersection(table.column_names)
+    if not detail:
         return True
-    if told != ERROR_COLUMNS:
+    if detail != ERROR_COLUMNS:
         raise Malformed("the columns of the file are not the promised ones")
     groups, error = table[number], table["standard_error"]
     sound = [

@@ -51,8 +51,8 @@ def check_k_anonymity(context: Context, promise: KAnonymity) -> Outcome:
     if not classes.num_rows:
         return Outcome(True, "no records")
     smallest = int(pc.min(classes["n"]).as_py())
-    told = f"smallest of {classes.num_rows} classes has {smallest} records, promised {promise.k}"
-    return Outcome(smallest >= promise.k, told)
+    detail = f"smallest of {classes.num_rows} classes has {smallest} records, promised {promise.k}"
+    return Outcome(smallest >= promise.k, detail)
 
 
 def check_k_map(context: Context, promise: KMap) -> Outcome:
@@ -61,8 +61,8 @@ def check_k_map(context: Context, promise: KMap) -> Outcome:
     if isinstance(found, Outcome):
         return found
     fewest = int(pc.min(found["people_max"]).as_py() or 0)
-    told = f"a class matches at least {fewest} people, as its maker counted them, promised {promise.k}"
-    return Outcome(fewest >= promise.k, told)
+    detail = f"a class matches at least {fewest} people, as its maker counted them, promised {promise.k}"
+    return Outcome(fewest >= promise.k, detail)
 
 
 def check_k_units(context: Context, promise: KUnits) -> Outcome:
@@ -73,8 +73,8 @@ def check_k_units(context: Context, promise: KUnits) -> Outcome:
     if pc.any(pc.greater(found["units_max"], found["n_sum"])).as_py():
         return Outcome(False, "a class is listed with more units than it has records")
     fewest = int(pc.min(found["units_max"]).as_py() or 0)
-    told = f"a class has at least {fewest} different units, as its maker counted them, promised {promise.k}"
-    return Outcome(fewest >= promise.k, told)
+    detail = f"a class has at least {fewest} different units, as its maker counted them, promised {promise.k}"
+    return Outcome(fewest >= promise.k, detail)
 
 
 def _listed(context: Context, promise: KMap | KUnits, counted: str) -> pa.Table | Outcome:

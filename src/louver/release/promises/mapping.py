@@ -56,7 +56,7 @@ def read_mapping(folder: Folder) -> pa.Table:
     if [(field.name, field.type) for field in mapping.schema] != list(SCHEMA.items()):
         raise Malformed("the mapping has other columns")
     if not SORTS.issuperset(pc.unique(mapping["sort"]).to_pylist()):
-        raise Malformed("the mapping has values of an unknown sort")
+        raise Malformed("the mapping has values of an unknown kind")
     return mapping
 
 
@@ -93,9 +93,9 @@ def check_mapping(context: Context, promise: MappingPromise) -> Outcome:
         lines = mapping.filter(pc.equal(mapping["attribute"], name))
         is_text = len(columns) == 1 and pa.types.is_string(found.schema.field(0).type)
         if not (_fits(found, lines) if is_text else _fits_by_ends(found, lines.to_pylist(), columns)):
-            return Outcome(False, f'the mapping of "{name}" does not fit the records')
+            return Outcome(False, f'the mapping of "{name}" does not match the records')
         if not prints_what_it_means(lines):
-            return Outcome(False, f'the mapping of "{name}" says other values than the records print')
+            return Outcome(False, f'the mapping of "{name}" has different values from the records')
     return Outcome(True, f"{mapping.num_rows} published values of {len(names)} quasi-identifiers")
 
 

@@ -52,25 +52,26 @@ def publisher_of(manifest: Manifest) -> str | None:
 
 
 def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
-    told = parse_json(folder.metadata(name).get(b"louver", b"{}"))
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    description = parse_json(folder.metadata(name).get(b"louver", b"{}"))
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise Malformed("the measurements do not describe themselves")
     by = publisher_of(manifest)
-    is_closed = set(told) <= DESCRIBED | ({PUBLISHED_BY} if by is not None else set()) and all(
-        told.get(key) is None or re.fullmatch(form, str(told[key])) for key, form in FORMS.items()
+    is_closed = set(description) <= DESCRIBED | ({PUBLISHED_BY} if by is not None else set()) and all(
+        description.get(key) is None or re.fullmatch(form, str(description[key]))
+        for key, form in FORMS.items()
     )
     if not is_closed or not is_as_written(folder.metadata(name)[b"louver"]):
-        yield "the measurements say more of themselves than louver writes"
-    entry = told["entry"]
-    head = None if entry is None else f"{entry}:{told['entry_hash']}"
+        yield "the measurements contain more metadata than louver writes"
+    entry = description["entry"]
+    head = None if entry is None else f"{entry}:{description['entry_hash']}"
     if head != manifest.ledger_head:
         yield "the measurements are not those that the manifest's ledger entry paid for"
-    if told["not_private"] != manifest.not_private:
+    if description["not_private"] != manifest.not_private:
         yield "the measurements and the manifest differ on whether the noise is private"
-    if told.get(PUBLISHED_BY) != by:
+    if description.get(PUBLISHED_BY) != by:
         yield "the measurements and the manifest differ on who published them"
     if by is not None and (head is not None or manifest.not_private):
-        yield "measurements that somebody else published are neither paid from a ledger nor seeded"
+        yield "measurements published by somebody else must be neither paid from a ledger nor seeded"
     if by is None and head is None and not manifest.not_private:
         yield "no ledger entry paid for the measurements, and the manifest calls them private"
     for batch in folder.batches(name, ["entry"]):

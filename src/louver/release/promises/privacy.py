@@ -93,7 +93,7 @@ class QueryLoss(_PrivacyPart):
     loss: Amount
 
 
-class FirstLoss(_PrivacyPart):
+class LossOfFirstRelease(_PrivacyPart):
     """Privacy loss of the release that is extended."""
 
     measure: str
@@ -116,7 +116,7 @@ class Claim(_PrivacyPart):
     conditional_on: str | None = None
     levels: tuple[LevelLoss, ...] | None = None
     queries: tuple[QueryLoss, ...] | None = None
-    first_release: FirstLoss | None = None
+    first_release: LossOfFirstRelease | None = None
     stated_by: str | None = None
 
 
@@ -133,21 +133,23 @@ def check_privacy(context: Context) -> Outcome:
     check = _topdown_problems if manifest.verb == "topdown" else _groups_problems
     for problem in (*_common_problems(claim, manifest), *check(context, claim, noise)):
         return Outcome(False, problem)
-    told = f"{claim.measure} = {claim.amount} ({claim.neighbours}) follows from {len(noise)} measured queries"
+    detail = (
+        f"{claim.measure} = {claim.amount} ({claim.neighbours}) follows from {len(noise)} measured queries"
+    )
     if by is not None:
         amount = f"{claim.measure} = {float(Fraction(claim.amount)):.4g} ({claim.neighbours})"
-        told = f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to {amount}"
+        detail = f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to {amount}"
     if manifest.parameters.get("quantity") is not None:
-        told += ", given the largest quantity of a record that its maker states"
+        detail += ", given the largest quantity of a record that its maker states"
     if claim.first_release is not None:
-        told += f"; the release that it builds on lost {claim.first_release.measure} = {claim.first_release.amount} more"
-    return Outcome(True, told)
+        detail += f"; the release that it builds on lost {claim.first_release.measure} = {claim.first_release.amount} more"
+    return Outcome(True, detail)
 
 
 def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
     """What differs between the privacy block, the parameters and the results."""
     if claim.meaning != MEANING[claim.neighbours]:
-        yield "the neighbour relation is described as another one"
+        yield "the neighbour relation is described as a different one"
     elsewhere = {one.get("neighbours", claim.neighbours) for one in (manifest.parameters, manifest.results)}
     if elsewhere != {claim.neighbours}:
         yield "the manifest names several neighbour relations"
@@ -157,9 +159,9 @@ def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
     if manifest.verb == "groups" and composed is not None:
         expected = (float(Fraction(composed[0])), amount)
         if manifest.results.get("delta") != float(Fraction(composed[1])):
-            yield "the results state another loss than the privacy block"
+            yield "the results state a different loss from the privacy block"
     if (epsilon, rho) != expected:
-        yield "the results state another loss than the privacy block"
+        yield "the results state a different loss from the privacy block"
 
 
 def _loss_problems(
@@ -169,7 +171,7 @@ def _loss_problems(
     for loss, variance, (l1, squared) in zip(losses, variances, changes, strict=True):
         # A variance may be too small for a float, and is then 0.
         if not 0 < loss <= 10**12 or not 0 <= variance < math.inf or not min(l1, squared) >= 1:
-            yield "a loss is not positive, or a variance is none"
+            yield "a loss is not positive, or a variance is invalid"
             return
         expected = (
             laplace_variance(l1 / float(loss))
@@ -270,15 +272,15 @@ def _topdown_problems(context: Context, claim: Claim, noise: Mapping[Key, Measur
         invariants = list(first.privacy.get("invariants", ()))
         not_protected = list(first.privacy.get("not_protected", ()))
     elif claim.first_release is not None:
-        yield "the manifest speaks of a first release that is not in the folder"
+        yield "the manifest refers to a first release that is not in the folder"
     else:
         exactly = [f'the counts of invariant "{name}", exactly' for name in invariants]
         if sorted(manifest.disclosures) != sorted(exactly):
-            yield "what the manifest lists as disclosed is not what the folder holds exactly"
+            yield "what the manifest lists as disclosed is not what the folder contains exactly"
     if sorted(claim.invariants) != sorted(invariants):
         yield "the invariants named are not those whose exact values are in the folder"
     if claim.not_protected is None or sorted(claim.not_protected) != sorted(not_protected):
-        yield "what the manifest calls not protected is not what the invariants tell"
+        yield "what the manifest calls not protected is not what the invariants reveal"
     if claim.neighbours == "add-remove-record" and not _counts_somebody_freely(promise):
         yield "the invariants count everybody, so that nobody could be added or removed"
 
@@ -324,12 +326,12 @@ def _width_problems(promise: TopDown, noise: Mapping[Key, MeasuredNoise]) -> Ite
     n_cells = prod(map(len, promise.attributes.values()))
     widths = {name: prod(map(len, table.attributes.values())) for name, table in promise.tables.items()}
     if any(one.n_values != widths.get(query, n_cells) for (_, query), one in noise.items()):
-        yield "a query has other numbers than its table has cells, so that a person could count twice"
+        yield "a query has more numbers than its table has cells, so that a person could count twice"
 
 
 def _not_protected(promise: TopDown, neighbours: str, n_regions: Mapping[str, int]) -> list[str]:
     """What neighbouring tables have in common, in words."""
-    told = []
+    detail = []
     for name, level in promise.exact.items():
         who = " and ".join(f"{key} {' or '.join(labels)}" for key, labels in promise.cells[name].items())
         is_divided = n_regions[level] > 1
@@ -341,8 +343,8 @@ def _not_protected(promise: TopDown, neighbours: str, n_regions: Mapping[str, in
             what = f"whether a person has {who}"
         else:
             what = f"which {level} a person lives in" if is_divided else "how many people there are"
-        told.append(f'{what} (invariant "{name}")')
-    return told
+        detail.append(f'{what} (invariant "{name}")')
+    return detail
 
 
 def _counts_somebody_freely(promise: TopDown) -> bool:
@@ -370,12 +372,12 @@ def _inside(promise: TopDown, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterator[str]:
     """What the manifest states about the release that it extends, whose own loss must follow from the queries listed."""
-    told = Claim.model_validate_json(json.dumps(first.privacy))
+    detail = Claim.model_validate_json(json.dumps(first.privacy))
     stated = claim.first_release
     if stated is None or (stated.measure, stated.amount, stated.neighbours) != (
-        told.measure,
-        told.amount,
-        told.neighbours,
+        detail.measure,
+        detail.amount,
+        detail.neighbours,
     ):
         yield "the manifest does not state what the release lost that it extends"
     variances = {
@@ -383,9 +385,9 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
         for level in first.results["levels"]
         for query in level["queries"]
     }
-    yield from _common_problems(told, first)
-    yield from _query_problems(told, first, variances)
-    if sorted(told.invariants) != sorted(_topdown_promise(first).exact):
+    yield from _common_problems(detail, first)
+    yield from _query_problems(detail, first, variances)
+    if sorted(detail.invariants) != sorted(_topdown_promise(first).exact):
         yield "the first release denies its invariants"
     if (first.not_private and not manifest.not_private) or (
         first.not_for_release and not manifest.not_for_release
@@ -397,7 +399,7 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
 
 
 def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, MeasuredNoise]) -> Iterator[str]:
-    """The levels of group sizes, and what a public total gives away."""
+    """The levels of group sizes, and what a public total discloses."""
     manifest = context.manifest
     queries = {query for _, query in noise}
     levels = claim.levels or ()
@@ -476,16 +478,16 @@ def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] 
     first = parse(read_json(context.folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
     for problem in _first_problems(claim, first, context.manifest):
         return problem
-    told = Claim.model_validate_json(json.dumps(first.privacy))
-    if told.neighbours != claim.neighbours:
+    detail = Claim.model_validate_json(json.dumps(first.privacy))
+    if detail.neighbours != claim.neighbours:
         return "the two releases protect other neighbours"
-    if told.neighbours == "add-remove-record" and told.invariants:
+    if detail.neighbours == "add-remove-record" and detail.invariants:
         return "the first release publishes counts exactly, so that nobody could be added or removed"
     n_regions = {str(level["name"]): int(level["regions"]) for level in first.results["levels"]}
-    expected = _not_protected(_topdown_promise(first), told.neighbours, n_regions)
-    if sorted(told.not_protected or ()) != sorted(expected):
+    expected = _not_protected(_topdown_promise(first), detail.neighbours, n_regions)
+    if sorted(detail.not_protected or ()) != sorted(expected):
         return "what the first release calls not protected is not what its invariants tell"
-    return list(told.invariants), list(told.not_protected or ())
+    return list(detail.invariants), list(detail.not_protected or ())
 
 
 def _total_problems(
@@ -501,9 +503,9 @@ def _total_problems(
         if len(exact) != 1 or ("total" in entry and entry["total"] != exact[0]):
             yield "the total promised is not the one in the folder"
     elif entry.get("total") is not None:
-        yield "a total is promised that the folder does not hold"
+        yield "a total is promised that the folder does not have"
     elif any(0 in batch["size"].to_pylist() for batch in islice(context.folder.batches(GROUPS, ["size"]), 1)):
-        yield "sizes begin with 0, which they do with a public total only"
+        yield "sizes begin with 0, which is only possible with a public total"
     invariants = [UNITS] * is_public + [REGIONS] * bool(manifest.parameters.get("domain_from_data"))
     disclosed = ["the total number of groups, exactly"] * is_public
     disclosed += [f"{REGIONS}, exactly"] * bool(manifest.parameters.get("domain_from_data"))
@@ -511,4 +513,4 @@ def _total_problems(
         yield "the invariants named are not those that the folder and the parameters show"
     own = (ALONE, UNHIDDEN) if is_public else ()
     if claim.not_protected not in (None, (*own, *first[1])):
-        yield "what the manifest calls not protected is not what a public total tells"
+        yield "what the manifest calls not protected is not what a public total reveals"

@@ -1,4 +1,4 @@
-"""Tables with hidden cells: they add up, they agree with one another, and no hidden number can be worked out from the shown ones.
+"""Tables with hidden cells: they add up, they agree with one another, and no hidden number can be derived from the shown ones.
 
 What is checked is what the public numbers show. An unknown stands for every hidden number and for every total that no table lists although
 parts of it are listed. The shown numbers and the hierarchies tie the unknowns together; by linear programs each hidden number must be able
@@ -104,16 +104,16 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
         is_shown = total in knowledge.shown and all(part in knowledge.shown for part in parts)
         if is_shown and knowledge.shown[total] != sum(knowledge.shown[part] for part in parts):
             return Outcome(False, f"a total of {file} is not the sum of its parts")
-    told = f"{n_lines} cells, {len(knowledge.hidden)} hidden"
+    detail = f"{n_lines} cells, {len(knowledge.hidden)} hidden"
     if not knowledge.hidden:
-        return Outcome(True, told)
+        return Outcome(True, detail)
     if len(knowledge.hidden) + len(knowledge.unlisted) > MOST_UNKNOWNS:
         alone = _single(knowledge)
         return Outcome(
-            alone is None, alone or f"{told}; too many to ask more than whether one is alone in a sum"
+            alone is None, alone or f"{detail}; too many to check more than whether one is alone in a sum"
         )
     given_away = _given_away(knowledge)
-    return Outcome(given_away is None, given_away or f"{told}, none of which follows from the others")
+    return Outcome(given_away is None, given_away or f"{detail}, none of which follows from the others")
 
 
 def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, ...], int | None]:
@@ -130,7 +130,7 @@ def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, 
     for *codes, number, observed, status in zip(*columns, strict=True):
         key = tuple(codes)
         if None in key or key in found:
-            raise Malformed(f"a cell of {table.file} has no code or stands twice")
+            raise Malformed(f"a cell of {table.file} has no code or is repeated")
         if (observed, status) != (SUPPRESSED if number is None else SHOWN):
             raise Malformed(f"a status of {table.file} does not say whether its number is hidden")
         if number is not None and number < 0 and not table.negative:
@@ -190,11 +190,13 @@ def learn(
     ]
 
     def meaning(key: tuple[str, ...]) -> Meaning:
-        told = (
+        detail = (
             (of, means[code], means[total]) for (of, total, means, _), code in zip(axes, key, strict=True)
         )
         quantity = f"{'count' if table.counts else 'sum'} {table.measured}"
-        return quantity, tuple(sorted(((of, part) for of, part, whole in told if part != whole), key=_order))
+        return quantity, tuple(
+            sorted(((of, part) for of, part, whole in detail if part != whole), key=_order)
+        )
 
     listed: dict[tuple[str, ...], Meaning] = {}
     for key, number in cells.items():
@@ -210,7 +212,7 @@ def learn(
         ):
             pass
         else:
-            return f"a cell of {table.file} is shown or hidden otherwise in another table, or in another line"
+            return f"a cell of {table.file} differs from the same cell in another table or line"
     for place, (_, _, _, sums) in enumerate(axes):
         by_rest: dict[tuple[str, ...], dict[str, Meaning]] = {}
         for key, one in listed.items():
@@ -285,11 +287,11 @@ def _given_away(knowledge: Knowledge) -> str | None:
         elif found.status == 2:
             return "no table agrees with the shown numbers and the hierarchies"
         elif found.x is None:
-            raise Malformed("what the hidden numbers can be could not be found out")
+            raise Malformed("the possible values of the hidden numbers could not be determined")
         else:
             least, most = np.minimum(least, found.x), np.maximum(most, found.x)
-    told = list(tables.values())
+    detail = list(tables.values())
     for place in range(len(knowledge.hidden)):
         if most[place] - least[place] <= enough[place]:
-            return f"a hidden number of {told[place].file} follows from the shown ones"
+            return f"a hidden number of {detail[place].file} follows from the shown ones"
     return None

@@ -58,7 +58,7 @@ def check_cell_keys(context: Context, promise: CellKeyTablesPromise) -> Outcome:
         if problem is not None:
             return Outcome(False, problem)
         if not table.counts or 0 in cells.values():
-            return Outcome(False, f"{table.file} has a number that is no count of 1 or more")
+            return Outcome(False, f"{table.file} has a number that is not a count of 1 or more")
     return Outcome(True, f"{n_lines} counts, the same wherever a cell is shown; they need not add up")
 
 
@@ -77,7 +77,7 @@ def check_rounded(context: Context, promise: RoundedTablesPromise) -> Outcome:
     # Deepest sums come first, so that the parts of an unlisted total are known before the total.
     for (total, parts), file in knowledge.sums.items():
         if any(part not in known for part in parts):
-            raise Malformed(f"a total of {file} has parts that are nowhere listed")
+            raise Malformed(f"a total of {file} has parts that are not listed")
         if known.setdefault(total, sum(known[part] for part in parts)) != sum(known[part] for part in parts):
             return Outcome(False, f"a total of {file} is not the sum of its parts")
     return Outcome(True, f"{n_lines} multiples of their base, which add up")
@@ -94,9 +94,9 @@ def _cells(context: Context, table: PublishedProtectedTable, base: int) -> dict[
     for *codes, number in zip(*(column.to_pylist() for column in read.columns), strict=True):
         key = tuple(codes)
         if None in key or key in found:
-            raise Malformed(f"a cell of {table.file} has no code or stands twice")
+            raise Malformed(f"a cell of {table.file} has no code or is repeated")
         if number is None or number % base:
-            raise Malformed(f"a number of {table.file} is missing or is no multiple of the base")
+            raise Malformed(f"a number of {table.file} is missing or not a multiple of the base")
         if number < 0 and not table.negative:
             raise Malformed(f"a number of {table.file} is negative")
         found[key] = number

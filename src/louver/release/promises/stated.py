@@ -60,19 +60,19 @@ from louver.release.strict_json import (
 __all__ = ["MAKERS_WORD", "check_parameters", "check_stated"]
 
 MAKERS_WORD = "its maker's word"
-"""Ending of a finding that rests on something nobody has checked."""
+"""Ending of a finding that relies on something unchecked."""
 
 LONGEST, MOST_UNTRACED = 2_000, 1_000_000
 """Maximum characters of one string, and of all strings, that are in no published file: a question may be the name of its column, and a
 recode may list every postcode of a country."""
 
 ALLOWED: Mapping[str, tuple[int, int]] = {"names": (64, 600), "labels": (32, 300)}
-"""Strings of each kind, and their total characters, that are in no published file and that need no acceptance. Names are those of
+"""Strings of each kind, and their total characters, that are in no published file and need no acceptance. Names are those of
 columns, files and tables of the source; labels are those that a recode united or a filter left out, codes of missing values, and codes of
 a hierarchy that no table shows."""
 
 MOST_REPEATED = 8
-"""Maximum number of repeated names in a list: options may harmlessly name something twice."""
+"""Maximum number of repeated names in a list: options may harmlessly repeat a name."""
 
 MOST_EDGES = 1_000
 """Maximum number of bin edges of one column."""
@@ -121,7 +121,7 @@ class _Unpublished(TracedStrings):
 
 def _name(text: str, info: ValidationInfo[TracedStrings]) -> str:
     if not info.context.is_name(text):
-        raise ValueError("no name of the published files")
+        raise ValueError("not a name from the published files")
     return text
 
 
@@ -617,8 +617,7 @@ def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
     else:
         return
     raise PromiseError(
-        f"the release could not state what was asked for ({keys}), which is a mistake in louver to be reported; nothing was spent, and "
-        "other spellings, or names of fewer characters, may do.",
+        f"the release could not state what was requested ({keys}), which is a bug in louver, please report it; nothing was spent, and other spellings or shorter names may work.",
         promise="manifest contents",
     )
 
@@ -640,7 +639,7 @@ def check_stated(context: Context, accepted: int | None = 0) -> Outcome:
             return Outcome(False, problem)
     if manifest.verb == "audit":
         if not _are_as_promised(manifest):
-            return Outcome(False, "the parameters describe other tables than the promise")
+            return Outcome(False, "the parameters describe different tables from the promise")
         if not _are_filters_shown(folder, manifest):
             return Outcome(False, "a table is said to count labels that it does not list")
     if FIRST_MANIFEST in manifest.files:
@@ -676,7 +675,7 @@ def _judge_untraced(untraced: Mapping[tuple[str, str], str], accepted: int | Non
     if not excess:
         return Outcome(True, found)
     if accepted is None or n <= accepted:
-        return Outcome(True, f"{found}, accepted as asked for: {MAKERS_WORD}")
+        return Outcome(True, f"{found}, accepted as requested: {MAKERS_WORD}")
     return Outcome(
         False,
         f"{n} strings are in no other file: {' and '.join(excess)}. Read them in manifest.json: people could be described there. Then accept "
@@ -720,9 +719,9 @@ def _problems(manifest: Manifest, known: TracedStrings) -> Iterator[str]:
         manifest.ledger_head or "": r"([0-9]{1,12}:)?([0-9a-f]{64})?",
     }
     if not all(re.fullmatch(form, text) for text, form in forms.items()):
-        yield "the date, the version or a hash is none"
+        yield "the date, the version or a hash is invalid"
     if not re.fullmatch(METHODS[manifest.verb], manifest.method):
-        yield f"the method is none of {manifest.verb}"
+        yield f"the method is not one of {manifest.verb}"
     if manifest.verb in EXACT and manifest.privacy:
         yield f"{manifest.verb} claims no loss of privacy"
     if list(manifest.warnings) != _warnings(manifest):
@@ -765,7 +764,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         if isinstance(one, list) and len(one) > len(levels):
             yield "the parameters list more than there are levels"
     if manifest.verb == "groups" and levels != ["total", *manifest.parameters["regions"]]:
-        yield "the results list other levels than were asked for"
+        yield "the results list different levels from those requested"
 
 
 def _moved(manifest: Manifest) -> list[int]:
@@ -975,12 +974,12 @@ def _groups_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
     for level in results["levels"]:
         of_level = table.filter(pc.equal(table["level"], level["name"]))
         if of_level.num_rows != level["regions"] * n_sizes:
-            yield "the results state other numbers of regions than the file has"
+            yield "the results state different numbers of regions from the file"
             return
         if level["name"] == levels[0] and pc.sum(of_level["groups"]).as_py() != results["total_groups"]:
-            yield "the results state another number of groups than the file has"
+            yield "the results state a different number of groups from the file"
     if max(sizes) > manifest.parameters["max_size"] or min(sizes) < manifest.parameters["min_size"]:
-        yield "the file has sizes that were not asked for"
+        yield "the file has sizes that were not requested"
 
 
 # Figures of topdown that follow from its files
@@ -990,9 +989,9 @@ def _topdown_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
     """Whether numbers of people and of regions, and the loss that was asked for, are those of the files and of the privacy block."""
     results, asked = manifest.results, manifest.parameters
     if results["people"] != folder.rows(promise_of(manifest, "topdown")["file"]):
-        yield "the results state another number of people than the file has"
+        yield "the results state a different number of people from the file"
     if publisher_of(manifest) is None and not _are_regions_measured(folder, results["levels"]):
-        yield "the results state other numbers of regions than were measured"
+        yield "the results state different numbers of regions from those measured"
     if not _is_spine_asked_for(promise_of(manifest, "topdown").get("spine"), asked):
         yield "the promise has another spine than was asked for"
     for measure in ("epsilon", "rho"):
@@ -1000,7 +999,7 @@ def _topdown_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
         if amount is None or stated is None or asked.get("delta") is not None:
             continue
         if float(exact_fraction(amount)) < stated:  # queries whose answers are public cost nothing
-            yield "the results state a greater loss than was asked for"
+            yield "the results state a greater loss than requested"
 
 
 def _is_spine_asked_for(spine: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
@@ -1070,7 +1069,7 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: TracedStrings
     if DICTIONARY in folder.files:
         lines = folder.table(DICTIONARY).to_pylist()
         if not _are_roles(lines, manifest.parameters):
-            yield "the parameters give columns other roles than the dictionary"
+            yield "the parameters give columns different roles from the dictionary"
         unchanged = [line["name"] for line in lines if line["role"] in ("sensitive", "keep")]
         if results.get("unchanged", unchanged) != unchanged:
             yield "the columns published unchanged are not those of the dictionary"

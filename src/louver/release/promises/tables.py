@@ -53,7 +53,7 @@ class PublishedTables(Promise):
 def check_tables(context: Context, promise: PublishedTables) -> Outcome:
     """Check every table, then what all of them together disclose."""
     found, shown = [], []
-    told = context.manifest.parameters["tables"]
+    listed = context.manifest.parameters["tables"]
     for table in promise.tables:
         outcome = _check_table(context, table)
         if not outcome.passed:
@@ -64,7 +64,7 @@ def check_tables(context: Context, promise: PublishedTables) -> Outcome:
         found.append(f"{table.file}: {outcome.found}")
         if table.n_rows_by is None:
             cells = _cells(context, table)[1]
-            shown.append(ShownCells(table.by, cells, table.base, table.total, _about(told[len(found) - 1])))
+            shown.append(ShownCells(table.by, cells, table.base, table.total, _about(listed[len(found) - 1])))
     given_away = small_count_given_away(shown, _small(context))
     return Outcome(given_away is None, given_away or "; ".join(found))
 
@@ -73,15 +73,15 @@ def _small(context: Context) -> int:
     """Counts below this were not to be disclosed."""
     small = context.manifest.parameters.get("small")
     if type(small) is not int or small < 1:
-        raise Malformed("the manifest does not say below what counts are small")
+        raise Malformed("the manifest does not say which counts are small")
     return small
 
 
-def _about(told: Mapping[str, Any]) -> object:
+def _about(listed: Mapping[str, Any]) -> object:
     """Which records a table counts, and by which labels; one that does not say so matches no other."""
-    if "where" not in told or "recode" not in told:
+    if "where" not in listed or "recode" not in listed:
         return object()
-    return json.dumps([told["where"], told["recode"]], sort_keys=True)
+    return json.dumps([listed["where"], listed["recode"]], sort_keys=True)
 
 
 def _cells(context: Context, promise: PublishedTable) -> tuple[pa.Table, dict[tuple[str, ...], Any]]:
@@ -95,7 +95,7 @@ def _cells(context: Context, promise: PublishedTable) -> tuple[pa.Table, dict[tu
     for row in table.to_pylist():
         key = tuple(row[name] for name in names)
         if None in key or key in cells:
-            raise Malformed(f"a cell of {promise.file} has no label or stands twice")
+            raise Malformed(f"a cell of {promise.file} has no label or is repeated")
         cells[key] = row[value]
     return table, cells
 

@@ -159,28 +159,28 @@ def check_topdown(context: Context, promise: TopDown) -> Outcome:
     for problem in _problems(context, promise, counted):
         return Outcome(False, problem)
     n_people = int(counted.count.sum())
-    told = (
+    detail = (
         f"{n_people} people in {len(leaves)} leaves; {len(promise.exact)} invariants, {len(promise.structural_zeros)} structural "
         f"zeros, {len(promise.tables)} tables and all bounds hold"
     )
-    return Outcome(True, told)
+    return Outcome(True, detail)
 
 
 def _check_form(promise: TopDown) -> None:
     """Refuse parts that do not refer to the same attributes and levels."""
     n_levels = len(promise.levels)
     if not promise.regions and promise.levels != (EVERYBODY,):
-        raise Malformed("there are levels, and no columns of regions")
+        raise Malformed("there are levels but no columns of regions")
     is_prefix = promise.prefixes is not None
     if is_prefix and (len(promise.prefixes or ()) != n_levels or len(promise.regions) != 1):
         raise Malformed("the prefixes are not one for each level")
     if is_prefix and any(a >= b for a, b in pairwise(promise.prefixes or ())):
         raise Malformed("the prefixes do not grow from level to level")
     if not set(promise.exact.values()) <= set(promise.levels) or not set(promise.exact) <= set(promise.cells):
-        raise Malformed("an invariant speaks of no level or no cells")
+        raise Malformed("an invariant is about no level or no cells")
     for cells in (*promise.structural_zeros, *promise.cells.values()):
         if any(not set(labels) <= set(promise.attributes.get(name, ())) for name, labels in cells.items()):
-            raise Malformed("a set of cells speaks of labels that no attribute has")
+            raise Malformed("a set of cells has labels that no attribute has")
     for table in promise.tables.values():
         for name, merged in table.attributes.items():
             if sorted(label for labels in merged.values() for label in labels) != sorted(
@@ -203,7 +203,7 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
     shape = [len(labels) for labels in promise.attributes.values()]
     n_cells = prod(shape)
     if len(leaves) * n_cells > MOST_KEYS:
-        raise Malformed("there are more cells than can be told apart")
+        raise Malformed("there are more cells than can be numbered")
     runs = _Runs()
     places = Places(leaves)
     for batch in folder.batches(promise.file, names):
@@ -324,15 +324,15 @@ def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> It
     yield from _invariant_problems(folder, promise, people)
     yield from _bound_problems(folder, promise, people)
     if promise.csv is not None and not _is_same(folder, promise):
-        yield "the microdata as CSV are not those as Parquet"
+        yield "the microdata as CSV differ from those as Parquet"
     errors, about = None, promise.errors
     if about is not None:
         errors = PublishedErrors.read(folder, about.file, about.regions, about.queries, promise.levels)
     if errors is not None and context.manifest.results.get("intervals", 0) < 1:
-        yield "errors are described that the manifest does not know of"
+        yield "errors are described that are not in the manifest"
     for name, table in promise.tables.items():
         if not _is_sum(folder, promise, people, table):
-            yield f'table "{name}" is not what the people add up to'
+            yield f'table "{name}" does not match the people'
         elif errors is not None and (problem := errors.problem(folder, name, table.file)):
             yield f'table "{name}" {problem}'
 
@@ -381,7 +381,7 @@ def _invariant_problems(folder: Folder, promise: TopDown, people: PublishedPeopl
         if len(np.unique(region)) != len(people.regions[place[level]]) or (region < 0).any():
             yield "the invariants do not have one value for each region of their level"
         held = people.by_region(place[level], promise.cells[name])[region]
-        broken = np.flatnonzero(held != _whole(rows["value"]))
+        broken = np.flatnonzero(held != _int64(rows["value"]))
         if len(broken):
             yield f'invariant "{name}" is not kept in {level} {rows["region"][broken[0].item()].as_py()}'
 
@@ -399,16 +399,16 @@ def _bound_problems(folder: Folder, promise: TopDown, people: PublishedPeople) -
             rows = batch.filter(pc.equal(batch["statement"].cast(pa.string()), name))
             region = places.of(rows["region"])
             if (region < 0).any():
-                yield "a bound speaks of a region that is no leaf"
+                yield "a bound is about a region that is not a leaf"
             here = held[name][region]
-            upper = _whole(pc.fill_null(rows["upper"], MOST_KEYS))
-            broken = np.flatnonzero((here < _whole(rows["lower"])) | (here > upper))
+            upper = _int64(pc.fill_null(rows["upper"], MOST_KEYS))
+            broken = np.flatnonzero((here < _int64(rows["lower"])) | (here > upper))
             if len(broken):
                 where = rows["region"][broken[0].item()].as_py()
                 yield f'bound "{name}" does not hold in {promise.levels[last]} {where}'
 
 
-def _whole(column: pa.ChunkedArray) -> Ints:
+def _int64(column: pa.ChunkedArray) -> Ints:
     """A column of whole numbers without gaps."""
     if not pa.types.is_integer(column.type) or column.null_count:
         raise Malformed("a count is missing or not whole")
@@ -419,13 +419,13 @@ def _whole(column: pa.ChunkedArray) -> Ints:
 def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Table) -> bool:
     """Whether a table holds, for every level and region, exactly what the microdata add up to."""
     folder.check_rows(table.file, len(promise.levels) * max(1, len(people.count)))
-    told = [] if promise.errors is None else list(ERROR_COLUMNS)
+    detail = [] if promise.errors is None else list(ERROR_COLUMNS)
     names = ["level", "region", *table.attributes, "count"]
-    if folder.schema(table.file).names != [*names, *told]:
+    if folder.schema(table.file).names != [*names, *detail]:
         return False
     shape = [len(merged) for merged in table.attributes.values()]
     if max(map(len, people.regions)) * prod(shape) > MOST_KEYS:
-        raise Malformed("there are more cells than can be told apart")
+        raise Malformed("there are more cells than can be numbered")
     row_of = merged_cells(people, table, shape)
     levels = [_WantedCounts.of(people, level, row_of, prod(shape)) for level in range(len(promise.levels))]
     for batch in folder.batches(table.file, names):
@@ -481,7 +481,7 @@ class _WantedCounts:
         is_new = not self.is_met[at].any() and len(np.unique(at)) == len(at)
         self.is_met[at] = True
         is_same = np.array_equal(self.keys[at], key) and np.array_equal(
-            self.counts[at], _whole(rows["count"])
+            self.counts[at], _int64(rows["count"])
         )
         return is_new and is_same
 

@@ -71,9 +71,9 @@ class PublishedErrors:
             for name in ("count", "lower_90", "upper_90", "standard_error")
         )
         if not ((lower >= 0) & (lower <= count) & (count <= upper)).all():
-            return "has an interval that does not hold its number"
+            return "has an interval that does not contain its number"
         if not (error >= 0).all():
-            return "has a standard error that is none"
+            return "has an invalid standard error"
         levels = rows["level"].cast(pa.string())
         for level in pc.unique(levels).to_pylist():
             here = pc.equal(levels, level).combine_chunks().to_numpy(zero_copy_only=False)

@@ -52,5 +52,5 @@ def check_whole_units(context: Context, promise: WholeUnits) -> Outcome:
         _, households = np.unique(of_size, axis=0, return_counts=True)
         fewest = int(households.min()) if fewest is None else min(fewest, int(households.min()))
     assert fewest is not None
-    told = f"at least {fewest} of {len(size)} households are alike member by member, promised {promise.k}"
-    return Outcome(fewest >= promise.k, told)
+    detail = f"at least {fewest} of {len(size)} households are alike member by member, promised {promise.k}"
+    return Outcome(fewest >= promise.k, detail)

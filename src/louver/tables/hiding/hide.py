@@ -41,7 +41,7 @@ STALLED_ROUNDS, STALLED = 6, 1e-3
 """The root ends once the bound has grown by less than this share in this many rounds."""
 
 FIRST_NODES = 200
-"""Nodes of the first integer program; each later one may have twice as many until it ends by itself."""
+"""Nodes of the first integer program; each later one may have twice as many until it finishes by itself."""
 
 WHOLE = 1e-6
 
@@ -538,16 +538,16 @@ class _Search:
 
     def _separate(self, some: Iterable[int], shares: Floats) -> list[int]:
         """Add an inequality for every demand that shares do not meet and that has one; return those demands."""
-        reached = []
+        duals_of = []
         for n in some:
             self.run.check()
-            reached.append((n, self.outsider.reach(self.demands[n], shares).duals))
-        return self._add(reached, shares)
+            duals_of.append((n, self.outsider.reach(self.demands[n], shares).duals))
+        return self._add(duals_of, shares)
 
-    def _add(self, reached: Iterable[tuple[int, Floats | None]], shares: Floats) -> list[int]:
+    def _add(self, duals_of: Iterable[tuple[int, Floats | None]], shares: Floats) -> list[int]:
         """Add the inequalities of demands that shares violate; return those demands."""
         added, hits = [], []
-        for n, duals in reached:
+        for n, duals in duals_of:
             if duals is None:
                 continue
             cut = self.outsider.cut(self.demands[n], duals)

@@ -39,11 +39,11 @@ NEAR = (150, 600)
 """The same, where only hidden cells may change."""
 
 MOST_USERS = 400
-"""Demands beyond which a cell is not tried for release."""
+"""Number of demands beyond which the release of a cell is not tried."""
 
 VIOLATED = 1e-4
 ROUNDS, STALLED = 40, 1e-2
-"""Rounds of the bound, and the share by which it must grow in one to go on."""
+"""Rounds of improving the bound, and the share by which it must grow in one round to continue."""
 
 
 class Sums:
@@ -75,7 +75,7 @@ class _Change:
     cells: Ints
     change: Ints
     against: frozenset[int]
-    """Attackers who do not consider it possible."""
+    """Attackers who rule it out."""
 
     def at(self, cell: int) -> int:
         place = int(self.cells.searchsorted(cell))
@@ -98,7 +98,7 @@ class LocalSearch:
         self.hidden = (problem.must_hide if hidden is None else hidden).copy()
         self.demands = list(problem.demands)
         self._listed: dict[tuple[int, int, int], int] = {}
-        """Demands of other attackers than those of the problem, as they turn up."""
+        """Demands of attackers outside the problem, as they are found."""
         self._down, self._up = np.minimum(problem.down, LARGEST), np.minimum(problem.up, LARGEST)
         self._known: dict[int, list[tuple[int, int, int]]] = {}
         for number, attacker in enumerate(problem.attackers):
@@ -109,7 +109,7 @@ class LocalSearch:
         self.made = 0
         self.chosen: dict[int, _Change] = {}
         self.fractional: dict[int, Witness] = {}
-        """Changes of demands for which none in whole units was found."""
+        """Changes for demands where none in whole units was found."""
         self._serving: dict[int, list[_Change]] = {}
         self._users: dict[int, set[int]] = {}  # cell -> demands whose change uses it
 
@@ -232,7 +232,7 @@ class LocalSearch:
             hidden = self.hidden[cells]
             price = self.problem.cost[cells]
             witness = Outsider(part, self.run).cheapest(part.demands[0], hidden, price, part.may_hide)
-            change = self._whole(part, cells, witness)
+            change = self._repeated_change(part, cells, witness)
             if change is not None:
                 return change
             if witness is not None and closed is None:
@@ -244,12 +244,12 @@ class LocalSearch:
         for cells in self._parts(demand.cell, self.hidden, NEAR):
             part = restricted(self.problem, cells, demand)
             reach = Outsider(part, self.run).reach(part.demands[0], np.ones(len(cells)))
-            change = self._whole(part, cells, reach.witness)
+            change = self._repeated_change(part, cells, reach.witness)
             if change is not None:
                 return change
         return None
 
-    def _whole(self, part: PatternProblem, cells: Ints, witness: Witness | None) -> _Change | None:
+    def _repeated_change(self, part: PatternProblem, cells: Ints, witness: Witness | None) -> _Change | None:
         """A witness over a part of the tables in whole units."""
         if witness is None:
             return None

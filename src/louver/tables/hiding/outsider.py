@@ -29,7 +29,7 @@ from louver.tables.hiding.problem import UNBOUNDED, Demand, PatternProblem
 __all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
 
 CLIP = 1024.0
-"""Witnesses that move another cell by more than this many times what the demand needs are not sought."""
+"""Limit on how far a witness may move another cell, as a multiple of the demand."""
 
 ENOUGH = 1 - 1e-9
 """Share of a need that counts as met in floats; the certificate asks for all of it."""
@@ -135,8 +135,8 @@ class Outsider:
                 break
         slope = cost * denominator - self._sums.T @ whole  # whole numbers: exact
         with np.errstate(invalid="ignore"):
-            reached = np.where(slope < 0, -slope * up, slope * down) / denominator
-        share = np.where(slope == 0, 0.0, np.minimum(reached, 1.0))
+            step = np.where(slope < 0, -slope * up, slope * down) / denominator
+        share = np.where(slope == 0, 0.0, np.minimum(step, 1.0))
         cells = np.flatnonzero(share > 0)
         return Cut(cells, share[cells])
 

@@ -115,7 +115,7 @@ class PatternProblem:
     def impossible(self, hidden: Bools, change: Ints) -> str | None:
         """The part that is the same for every demand: why even the outsider can rule out a change."""
         if np.abs(change).max(initial=0) > LARGEST:
-            return "it is larger than any that is computed with"
+            return "it is too large for exact arithmetic"
         if change[~hidden].any():
             return "it changes a shown cell"
         if (self.sums @ change).any():

@@ -91,8 +91,8 @@ class Area(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
-        told = {key: value for key, value in self.total.to_dict().items() if key not in ("query", "labels")}
-        return {"leaves": self.leaves, "total": told, "counts": [count.to_dict() for count in self.counts]}
+        total = {key: value for key, value in self.total.to_dict().items() if key not in ("query", "labels")}
+        return {"leaves": self.leaves, "total": total, "counts": [count.to_dict() for count in self.counts]}
 
     def to_json(self) -> str:
         """The result as JSON."""
@@ -113,8 +113,8 @@ class Area(Shown):
         ]
         for count in self.counts[:MOST_SHOWN]:
             name = " ".join([f"{count.query}:", *count.labels.values()])
-            told = f"{count.count:,} ({count.lower_90:,} to {count.upper_90:,})"
-            lines.append(f"  {name} {told}")
+            words = f"{count.count:,} ({count.lower_90:,} to {count.upper_90:,})"
+            lines.append(f"  {name} {words}")
         if len(self.counts) > MOST_SHOWN:
             lines.append(f"  and {len(self.counts) - MOST_SHOWN:,} more; --json has them all")
         return "\n".join(map(printable, lines))
@@ -354,7 +354,7 @@ def _promise(release: Path) -> tuple[TopDown, Folder]:
     manifest = read_manifest(release)
     if manifest.verb != "topdown":
         raise InputError(
-            f"{release.name} is no TopDown release; give the folder of one.",
+            f"{release.name} is not a TopDown release; give the folder of one.",
             option="RELEASE",
             file=release.name,
         )
@@ -580,8 +580,8 @@ def _with_errors(folder: Folder, promise: TopDown, run: Run | None) -> pa.Table:
 
 def _exact_levels(promise: TopDown) -> int:
     """The lowest level whose totals are published exactly, as are all levels above it; -1 if there is none."""
-    told = (level for name, level in promise.exact.items() if not promise.cells[name])
-    return max((promise.levels.index(level) for level in told), default=-1)
+    levels = (level for name, level in promise.exact.items() if not promise.cells[name])
+    return max((promise.levels.index(level) for level in levels), default=-1)
 
 
 def _unsure(folder: Folder, promise: TopDown) -> pa.Table:

@@ -314,9 +314,9 @@ def calibrate_unions(
         return ErrorClasses.linear()
     place = np.searchsorted(first, size, side="right") - 1
     tail = (1.0 - COVERAGE) / 2
-    told = [np.quantile(error[place == k], [tail, 1 - tail]) for k in range(len(first))]
-    lower = np.array([min(-NORMAL_HALF, low) for low, _ in told])
-    upper = np.array([max(NORMAL_HALF, high) for _, high in told])
+    quantiles = [np.quantile(error[place == k], [tail, 1 - tail]) for k in range(len(first))]
+    lower = np.array([min(-NORMAL_HALF, low) for low, _ in quantiles])
+    upper = np.array([max(NORMAL_HALF, high) for _, high in quantiles])
     cut = [error[(place == k) & (number + lower[place] <= 0)] for k in range(len(first))]
     return ErrorClasses(
         first=np.array(first),
@@ -391,6 +391,6 @@ def _in_errors(
     root = (np.square(top.error[place] * units), top.bias[place] * units)
     variance, bias = union_error(spine.starts, last.regions[union], family, root)
     number, off = last.number[union].sum(axis=0), last.off[union].sum(axis=0)
-    is_told = (number > 0) & (variance > 0)
-    deviation = np.sqrt(variance[is_told])
-    return (number + bias)[is_told] / deviation, (off - bias)[is_told] / deviation
+    is_noisy = (number > 0) & (variance > 0)
+    deviation = np.sqrt(variance[is_noisy])
+    return (number + bias)[is_noisy] / deviation, (off - bias)[is_noisy] / deviation

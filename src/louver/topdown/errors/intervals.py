@@ -377,15 +377,17 @@ def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorC
         return replace(linear, within=_within(linear, samples, own, final)) if is_fixed.any() else linear
     first = class_starts(size, POOLED)
     place = np.searchsorted(first, size, side="right") - 1
-    told = []
+    found_moments = []
     for i in range(len(first)):
         here = place == i
         lower = _tail(error[here], TAIL)
         least = np.maximum(np.rint(number[here] + lower * unit[here]), 0)
         freed = TAIL - float((number[here] + off[here] < least).mean())
         rms = float(np.sqrt(np.square(error[here]).mean()))
-        told.append((float(error[here].mean()), rms, lower, -_tail(-error[here], TAIL + max(freed, 0.0))))
-    bias, rms, lower, upper = np.array(told).T
+        found_moments.append(
+            (float(error[here].mean()), rms, lower, -_tail(-error[here], TAIL + max(freed, 0.0)))
+        )
+    bias, rms, lower, upper = np.array(found_moments).T
     classes = ErrorClasses(
         first=first,
         pairs=np.bincount(place, minlength=len(first)),

@@ -45,14 +45,14 @@ class _BatchedCounts(ABC):
     def __init__(self, plan: QueryPlan) -> None:
         self._batches = batches_of(plan)
         self._starts = [[start for start, _ in batches] for batches in self._batches]
-        self._batch = lru_cache(KEPT_BATCHES)(self._whole)
+        self._batch = lru_cache(KEPT_BATCHES)(self._read_batch)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_batch"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._batch = lru_cache(KEPT_BATCHES)(self._whole)
+        self._batch = lru_cache(KEPT_BATCHES)(self._read_batch)
 
     def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
         """Answers of the level's queries for regions of one batch."""
@@ -61,7 +61,7 @@ class _BatchedCounts(ABC):
         return tuple(answers[start - first : stop - first] for answers in self._batch(level, number))
 
     @abstractmethod
-    def _whole(self, level: int, number: int) -> tuple[Ints, ...]:
+    def _read_batch(self, level: int, number: int) -> tuple[Ints, ...]:
         """Answers of one batch."""
 
 
@@ -81,7 +81,7 @@ class SimulatedCounts(_BatchedCounts):
         self._measured, self._truth, self._seed = plan.measured, truth, seed
         self._by_region, self._n_cells = plan.by_region, plan.design.n_cells
 
-    def _whole(self, level: int, number: int) -> tuple[Ints, ...]:
+    def _read_batch(self, level: int, number: int) -> tuple[Ints, ...]:
         start, stop = self._batches[level][number]
         part = self._truth[level].part(start, stop)
         if not self._measured[level]:
@@ -109,7 +109,7 @@ class _MeasuredCounts(_BatchedCounts):
         super().__init__(plan)
         self._noisy = noisy
 
-    def _whole(self, level: int, number: int) -> tuple[Ints, ...]:
+    def _read_batch(self, level: int, number: int) -> tuple[Ints, ...]:
         return self._noisy.read(level, *self._batches[level][number])
 
 

@@ -159,7 +159,7 @@ class _Leaves:
         start = np.append(first, len(child)).astype(np.int64)
         group_start = np.append(np.flatnonzero(_changes(child, own)), len(child)).astype(np.int64)
         by_group = np.add.reduceat(share, group_start[:-1]) if len(child) else np.zeros(0)
-        total, total_variance = _whole(evidence, variances, primary)
+        total, total_variance = _total_answer(evidence, variances, primary)
         cells = np.asarray(evidence.values[evidence.detailed], np.float64)[entries.child, entries.cell][order]
         return cls(
             primary=evidence.queries[primary],
@@ -373,15 +373,15 @@ def primary_query(queries: Sequence[Query], variances: Sequence[float]) -> int:
     return order[0]
 
 
-def _whole(evidence: Evidence, variances: Sequence[float], primary: int) -> tuple[Floats, float]:
+def _total_answer(evidence: Evidence, variances: Sequence[float], primary: int) -> tuple[Floats, float]:
     """What all other answers say about the children's totals, and its variance; below zero where there are none."""
     n_children = len(evidence.values[primary])
-    told, precision = np.zeros(n_children), 0.0
+    weighted_sum, precision = np.zeros(n_children), 0.0
     for i, (query, variance) in enumerate(zip(evidence.queries, variances, strict=True)):
         if i != primary:
-            told += np.asarray(evidence.values[i], np.float64).sum(axis=1) / (query.n_rows * variance)
+            weighted_sum += np.asarray(evidence.values[i], np.float64).sum(axis=1) / (query.n_rows * variance)
             precision += 1.0 / (query.n_rows * variance)
-    return (told / precision, 1.0 / precision) if precision else (told, -1.0)
+    return (weighted_sum / precision, 1.0 / precision) if precision else (weighted_sum, -1.0)
 
 
 def _changes(*columns: Ints) -> Bools:

@@ -290,14 +290,14 @@ def _climb_subspaces(known: Shared[Known], step: Shared[_SubspaceStep], span: Sp
     summed = sums[0]
     if own.children.is_summed:  # of noisy answers, not of least-squares values
         leaves = problem.workloads[-1]
-        told = _information(leaves.queries, [1.0 / x for x in leaves.variances], sums)
-        factors = np.broadcast_to(1.0 / own.leaves, (len(told), subspaces.n_sets))
-        summed = subspaces.join(subspaces.split(told), factors)
+        own_information = _information(leaves.queries, [1.0 / x for x in leaves.variances], sums)
+        factors = np.broadcast_to(1.0 / own.leaves, (len(own_information), subspaces.n_sets))
+        summed = subspaces.join(subspaces.split(own_information), factors)
     answers = known.value.noisy.read(own.level, *span)
-    told = _information(load.queries, [1.0 / x for x in load.variances], answers)
+    own_information = _information(load.queries, [1.0 / x for x in load.variances], answers)
     below = own.below[slice(*span)]
     parts = [own + _scaled(part, below[:, mask]) for mask, (own, part) in
-             enumerate(zip(subspaces.split(told), subspaces.split(summed), strict=True))]  # fmt: skip
+             enumerate(zip(subspaces.split(own_information), subspaces.split(summed), strict=True))]  # fmt: skip
     return subspaces.join(parts, 1.0 / own.whole[slice(*span)])
 
 
@@ -525,14 +525,14 @@ def _climb_queries(known: Shared[Known], step: Shared[_QueryStep], span: Span, r
     problem, own = known.value.problem, step.value
     load, part = problem.workloads[own.level], slice(*span)
     answers = zip(known.value.noisy.read(own.level, *span), load.variances, strict=True)
-    told = dict(zip((query.name for query in load.queries), answers, strict=True))
+    own_information = dict(zip((query.name for query in load.queries), answers, strict=True))
     sums = dict(zip((query.name for query in own.children.queries),
                     own.children.sums(problem.spine, own.level, *span), strict=True))  # fmt: skip
     values = []
     for query, weight in zip(own.queries, own.weights, strict=True):
         total = np.zeros((span[1] - span[0], query.n_rows))
-        if query.name in told:
-            total = total + told[query.name][0] / told[query.name][1]
+        if query.name in own_information:
+            total = total + own_information[query.name][0] / own_information[query.name][1]
         if query.name in sums:
             total = total + sums[query.name] / own.held[query.name][part]
         values.append(total / weight[part])

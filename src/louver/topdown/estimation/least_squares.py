@@ -169,7 +169,7 @@ def encode(problem: Problem, families: Families) -> Batch:
         grouped=_real(noisy[plan.detailed if grouping is None else grouping]),
         group_of=identity if grouping is None else _own(queries[grouping].row_of),
         link_row=np.array(rows, dtype=np.int64).reshape(len(rows), problem.n_cells),
-        weight=_beside(row_weights),
+        weight=_side_by_side(row_weights),
         noisy=np.column_stack([*values, np.zeros((n_children, 0))]).astype(np.float64),
         n_types=n_types,
         is_bounded=families.is_bounded,
@@ -183,7 +183,7 @@ def _by_row(weights: Floats, n_rows: int) -> Floats:
     return np.repeat(weights, n_rows, axis=1) if weights.shape[1] == 1 else weights
 
 
-def _beside(parts: Sequence[Floats]) -> Floats:
+def _side_by_side(parts: Sequence[Floats]) -> Floats:
     """Weights of several queries, one after another."""
     n = max((len(part) for part in parts), default=1)
     return np.column_stack([*(np.broadcast_to(part, (n, part.shape[1])) for part in parts), np.zeros((n, 0))])

@@ -23,11 +23,11 @@ from louver.topdown.problem import Design, SparseLevel
 from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE
 from louver.topdown.spine.record import spine_table
 
-__all__ = ["First", "Refinement", "read_first", "refinement_of"]
+__all__ = ["FirstRelease", "Refinement", "read_first", "refinement_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class First:
+class FirstRelease:
     """A release, as far as an extension needs it.
 
     Parameters
@@ -144,7 +144,7 @@ def _view(
 
 def read_first(
     design: Design, *, seeded: bool, where: str, run: Run | None = None
-) -> tuple[First, Refinement]:
+) -> tuple[FirstRelease, Refinement]:
     """Verify the release that a design extends, count its people, and find its attributes in the larger schema.
 
     Raises
@@ -159,7 +159,9 @@ def read_first(
     manifest = read_first_manifest(path, "extended", "extends", seeded=seeded, run=run)
     promise = topdown_promise(manifest)
     if promise is None:
-        raise InputError(f"{path.name} is no TopDown release; extend one.", file=path.name, option="extends")
+        raise InputError(
+            f"{path.name} is not a TopDown release; extend one.", file=path.name, option="extends"
+        )
     if any(one.get("promise") == "extension" for one in manifest.promises):
         message = f"{path.name} is an extension itself; extend the release that it extends, by all attributes at once."
         raise InputError(message, file=path.name, option="extends")
@@ -170,7 +172,7 @@ def read_first(
     _check_regions(design, path, promise)
     attributes = {name: tuple(labels) for name, labels in promise["attributes"].items()}
     refinement = refinement_of(design, attributes, where)
-    first = First(
+    first = FirstRelease(
         path=path,
         manifest=manifest,
         digest=digest,
@@ -229,12 +231,12 @@ def _places(column: pa.Array, values: pa.Array) -> Ints:
     return found
 
 
-def _check_room(first: First, refinement: Refinement, design: Design, where: str) -> None:
+def _check_room(first: FirstRelease, refinement: Refinement, design: Design, where: str) -> None:
     """Refuse structural zeros that leave people of the first release without a cell."""
     has_room = np.zeros(first.n_cells, dtype=np.bool_)
     has_room[refinement.class_of[design.is_possible]] = True
     lost = np.flatnonzero(~has_room[first.leaves.cell])
     if len(lost):
-        told = first.in_words(int(first.leaves.cell[lost[0]]))
-        message = f"{where}: structural zeros leave no cell for people whom {first.path.name} has with {told}; take some out."
+        words = first.in_words(int(first.leaves.cell[lost[0]]))
+        message = f"{where}: structural zeros leave no cell for people whom {first.path.name} has with {words}; take some out."
         raise InputError(message, file=first.path.name, option="structural_zeros")

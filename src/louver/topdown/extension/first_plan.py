@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from louver._arrays import Bools
 from louver.schema.attribute import Attribute
 from louver.schema.validate import validated
-from louver.topdown.extension.first import First
+from louver.topdown.extension.first import FirstRelease
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import build_queries, cell_set, read_shares
 from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
@@ -29,12 +29,12 @@ from louver.topdown.result import STATEMENTS_FILE
 __all__ = ["plan_of_first"]
 
 
-def plan_of_first(first: First, larger: Design, has_room: Bools) -> QueryPlan | None:
+def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> QueryPlan | None:
     """The plan that a first release was measured by; None for measurements that somebody else published.
 
     Parameters
     ----------
-    first : First
+    first : FirstRelease
     larger : Design
         Of the extension, which has the same regions.
     has_room : ndarray of bool, shape (cells,)

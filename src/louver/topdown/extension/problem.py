@@ -15,7 +15,7 @@ from louver._arrays import Bools, Ints
 from louver.errors import InputError
 from louver.run import Run
 from louver.schema.validate import validated
-from louver.topdown.extension.first import First, Refinement, read_first
+from louver.topdown.extension.first import FirstRelease, Refinement, read_first
 from louver.topdown.extension.options import ExtendOptions, GapOptions
 from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.load import SpecLike, cell_set, read_design
@@ -71,7 +71,7 @@ class Extension:
     """
 
     plan: QueryPlan
-    first: First
+    first: FirstRelease
     refinement: Refinement
     rules: tuple[Rule, ...]
     marks: Ints

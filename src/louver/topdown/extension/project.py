@@ -114,9 +114,9 @@ class _Part:
     def project(self, design: Design, larger: Design) -> tuple[list[Statement], list[str]]:
         """Statements about the first schema's cells in every leaf, and what could not be said."""
         names = [larger.statements[b].name for b in self.bounds]
-        told = f"{larger.spec.path.name}: {', '.join(names)}"
+        listed = f"{larger.spec.path.name}: {', '.join(names)}"
         incomplete = (
-            f'what "{told}" implies for the first release cannot be said completely by bounds on sets of its cells; an extension '
+            f'what "{listed}" implies for the first release cannot be said completely by bounds on sets of its cells; an extension '
             "may be refused, before anything is spent"
         )
         try:
@@ -129,7 +129,7 @@ class _Part:
             own, given = row.coefficients[: len(self.groups)], row.coefficients[len(self.groups) :]
             if not any(own) or (not any(given) and min(own) >= 0):
                 continue  # bounds that agree with each other, and counts that are not negative
-            one = self._statement(design, larger, row, f"{told} ({len(found) + 1})")
+            one = self._statement(design, larger, row, f"{listed} ({len(found) + 1})")
             if one is None:
                 is_complete = False
             elif one.lower.any() or (one.upper < UNBOUNDED).any():

@@ -69,8 +69,8 @@ class ExtendedRelease(TopDownRelease):
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
-        told = TopDownRelease.to_dict(self)
-        return {**told, "extends": self.extension.first.digest, "edits": asdict(self.edits)}
+        content = TopDownRelease.to_dict(self)
+        return {**content, "extends": self.extension.first.digest, "edits": asdict(self.edits)}
 
     @property
     def verdict(self) -> Verdict:

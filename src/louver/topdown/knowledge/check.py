@@ -221,20 +221,20 @@ def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[st
     everything = (1 << plan.n_types) - 1
     last = plan.design.spine.n_levels - 1
     at_leaves = [s for s in plan.design.statements if s.level == last]
-    told = [
+    problems = [
         f'"{a.name}" and "{b.name}" are about sets of cells that overlap and are not nested: what two such marginals imply for the '
         "regions above cannot be derived completely in general (Theorem 2)"
         for a, b in combinations(at_leaves, 2)
         if not is_laminar([plan.mask_of(a), plan.mask_of(b)])
     ]
-    told += [
+    problems += [
         f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: together with those it '
         "cannot be derived completely (Theorem 1)"
         for s in plan.design.statements
         if s.level < last and plan.mask_of(s) != everything and plan.mask_of(s).bit_count() > 1
     ]
     return tuple(
-        f"{words}; necessary bounds are kept, and the failsafe takes what they miss" for words in told
+        f"{words}; necessary bounds are kept, and the failsafe takes what they miss" for words in problems
     )
 
 

@@ -130,7 +130,7 @@ def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
             [LinearRow((*row.coefficients, *nothing, *nothing), row.constant) for row in own]
             for own in (total.equations, total.inequalities)
         ]
-        beside = [
+        other_rows = [
             [LinearRow((*nothing, *row.coefficients, *nothing), row.constant) for row in own]
             for own in (part.equations, part.inequalities)
         ]
@@ -139,7 +139,7 @@ def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
             one = tuple(int(t == u) for u in range(n_types))
             sums.append(LinearRow((*one, *one, *(-a for a in one)), Fraction(0)))
         kept = range(2 * n_types, 3 * n_types)
-        total = project([*moved[0], *beside[0], *sums], [*moved[1], *beside[1]], kept)
+        total = project([*moved[0], *other_rows[0], *sums], [*moved[1], *other_rows[1]], kept)
         is_exact &= total.is_exact
     return total, is_exact
 

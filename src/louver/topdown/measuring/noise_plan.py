@@ -114,7 +114,7 @@ class QueryPlan:
     @property
     def not_protected(self) -> tuple[str, ...]:
         """What the invariants disclose, in words: neighbours agree on it."""
-        told = []
+        disclosed = []
         is_changed = self.loss.neighbours is Relation.CHANGE_RECORD
         for statement in self.invariants:
             level = self.design.spine.names[statement.level]
@@ -129,8 +129,8 @@ class QueryPlan:
                 what = f"which {level} a person lives in"
             else:
                 what = "how many people there are"
-            told.append(f'{what} (invariant "{statement.name}")')
-        return tuple(told)
+            disclosed.append(f'{what} (invariant "{statement.name}")')
+        return tuple(disclosed)
 
     def request(self) -> str:
         """Name what is measured, for the ledger: the design, and the noise of every query."""

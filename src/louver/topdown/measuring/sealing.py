@@ -163,9 +163,7 @@ def noted_shares(*folders: Path) -> SharesOptions | None:
             try:
                 found = json.loads((folder / SHARES_FILE).read_text(encoding="utf-8"))
             except ValueError:
-                message = (
-                    f"{SHARES_FILE} in {folder.name} cannot be read; move the folder away to measure anew."
-                )
+                message = f"{SHARES_FILE} in {folder.name} cannot be read; move the folder elsewhere to measure again."
                 raise InputError(message, file=SHARES_FILE) from None
         elif (folder / MANIFEST).is_file():
             found = read_manifest(folder).parameters.get("shares")

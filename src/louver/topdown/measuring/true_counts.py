@@ -37,8 +37,8 @@ from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.problem import Design, Histograms, Query, SparseLevel, region_range, split_batches
 
 __all__ = [
+    "LevelOnDisk",
     "SealedCounts",
-    "StoredLevel",
     "batches_of",
     "invariant_values",
     "read_invariants",
@@ -75,7 +75,7 @@ def _source(design: Design) -> Any:
     return design.data
 
 
-def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[StoredLevel, ...]:
+def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[LevelOnDisk, ...]:
     """Count the records of every region, level by level, in files without names in a private folder. Confidential.
 
     Raises
@@ -323,7 +323,7 @@ def _footer(path: Path, changed: int) -> pq.FileMetaData:
     return pq.read_metadata(path)
 
 
-class StoredLevel:
+class LevelOnDisk:
     """Histograms of all regions of a level, zeros left out, read some regions at a time.
 
     Parameters
@@ -364,11 +364,11 @@ class StoredLevel:
 
 def store_levels(
     spine: RegionTree, counts: SortedCounts, n_cells: int, folder: Path, run: Run
-) -> tuple[StoredLevel, ...]:
+) -> tuple[LevelOnDisk, ...]:
     """Histograms of every level, the root first, from counts by leaf * n_cells + cell, which are used up."""
-    levels: list[StoredLevel] = []
+    levels: list[LevelOnDisk] = []
     for level in range(spine.n_levels - 1, -1, -1):
-        own, above = StoredLevel(folder, spine.sizes[level]), SortedCounts(folder, run)
+        own, above = LevelOnDisk(folder, spine.sizes[level]), SortedCounts(folder, run)
         for key, count in counts.merged():
             region, cell = np.divmod(key, n_cells)
             own.append(region, cell, count)

@@ -153,7 +153,7 @@ def _has_unseen_change(design: Design, class_of: Labels, seen: set[str]) -> bool
 def _check_decided(verdict: Protection, design: Design) -> None:
     if verdict is Protection.UNDECIDED and not design.options.acknowledge_invariants:
         raise InputError(
-            "this ledger has published invariants of other leaves or attributes, and what they give away together with this "
+            "this ledger has published invariants of other leaves or attributes, and what they disclose together with this "
             'spec cannot be decided; if that is acceptable, write "acknowledge_invariants = true" under [topdown].',
             option="acknowledge_invariants",
         )

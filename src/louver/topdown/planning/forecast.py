@@ -324,7 +324,7 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
     """Forecast the spec's plan, the one chosen for the workload, and the equal-shares plan."""
     attend = (run or Run()).attend
     target = None if options.write is None else _new_file(design, Path(options.write))
-    leaves, told = _stand_in(design, options, run)
+    leaves, sentences = _stand_in(design, options, run)
     is_measured, aim = measurable(design), _aim(design, options, leaves)
     seen: dict[str, Any] = {"people": float(leaves.count.sum())}
     if options.stand_in is not None or not has_bayes_errors(design):
@@ -337,7 +337,7 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
     plans = {
         name: attend(make_plan, with_shares(design, own)) for name, own in shares.items() if own is not None
     }
-    found = forecast(plans, leaves, told, simulations=options.simulations, engine=engine, run=run)
+    found = forecast(plans, leaves, sentences, simulations=options.simulations, engine=engine, run=run)
     if options.target:
         alone = replace(aim, weights=aim.weights * 1e-3)
         least = attend(choose_shares, design, is_measured, alone, **seen)
@@ -463,7 +463,7 @@ def _verdicts(
     found: PlanForecast, design: Design, targets: Mapping[str, float], factor: float
 ) -> tuple[str, ...]:
     """Whether each target is reached, and what budget it takes at least."""
-    told, is_reached = [], True
+    sentences, is_reached = [], True
     for key, percent in targets.items():
         level, queries = _place(design, key, "--target")
         for query in queries:
@@ -471,7 +471,7 @@ def _verdicts(
             error = 100.0 * (line.relative or 0.0)
             is_reached = is_reached and error <= percent
             how = "is reached" if error <= percent else "cannot be reached within the budget"
-            told.append(
+            sentences.append(
                 f"{line.level}/{line.query} within {percent:g} % {how}: the forecast is {error:.2g} %."
             )
     missed = max(
@@ -481,7 +481,7 @@ def _verdicts(
     power = 2.0 if design.budget.measure == "rho" else 1.0
     amount = float(design.budget.amount) * (factor if is_reached else missed**power)
     return (
-        *told,
+        *sentences,
         f"It takes about {design.budget.measure} {amount:.2g} at least; the spec has {float(design.budget.amount):.3g}.",
     )
 

@@ -398,9 +398,9 @@ def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
     cells[:, -1] = 1.0
     starts = [equal, cells]
     for query in range(is_measured.shape[1] - 1):
-        beside = cells.copy()
-        beside[:, query] = is_measured[:, query]
-        starts.append(beside)
+        extended = cells.copy()
+        extended[:, query] = is_measured[:, query]
+        starts.append(extended)
     return [start / start.sum() for start in starts]
 
 

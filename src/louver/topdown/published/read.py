@@ -295,11 +295,11 @@ def _axes_of(table: pa.Table, file: str) -> tuple[HistogramAxis, ...]:
 def _listed_axes(text: bytes, file: str) -> tuple[HistogramAxis, ...]:
     """Axes listed by a file that louver wrote."""
     try:
-        told = json.loads(text)
-        if told["format"] != FORMAT:
+        content = json.loads(text)
+        if content["format"] != FORMAT:
             raise ValueError
         axes = []
-        for name, own in told["axes"].items():
+        for name, own in content["axes"].items():
             labels, codes = tuple(map(str, own["labels"])), set(range(len(own["labels"])))
             binnings = {
                 str(binning): tuple(tuple(map(int, group)) for group in groups)

@@ -13,7 +13,7 @@ from louver.anonymize.columns import LKind, NumericColumn, Sensitive, SetColumn,
 from louver.anonymize.methods import global_recoding as harmonise
 from louver.anonymize.methods.global_recoding import Lattice, all_codings
 from louver.anonymize.problem import AnonymizeProblem
-from louver.anonymize.recoding import Recoded, Whole, _words
+from louver.anonymize.recoding import Recoded, RecodingSpace, _words
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
@@ -150,7 +150,7 @@ def test_the_lattice_judges_fewer_than_there_are():
     random = np.random.default_rng(1)
     columns = [TreeColumn(name=str(j), codes=random.integers(0, 5, 60), ancestors=LEVELS) for j in range(4)]
     problem = AnonymizeProblem.build(columns, k=3)
-    whole = Whole.of(problem)
+    whole = RecodingSpace.of(problem)
     losses = []
     for levels in product(range(3), repeat=4):
         found = whole.judged(tuple(LEVELS[level] for level in levels))
@@ -186,7 +186,7 @@ def test_columns_with_one_coding_take_no_part():
 def test_keys_of_many_columns_are_exact():
     """More combinations of blocks than 63 bits tell apart are counted in parts."""
     values = np.tile(np.random.default_rng(4).permuted(np.tile(np.arange(25.0), (20, 1)), axis=1), 2)
-    whole = Whole.of(
+    whole = RecodingSpace.of(
         AnonymizeProblem.build([NumericColumn(name=str(j), values=v) for j, v in enumerate(values)], k=1)
     )
     assert whole.multiplicity.tolist() == [2] * 25

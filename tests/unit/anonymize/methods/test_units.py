@@ -194,7 +194,7 @@ def test_l_values_come_from_l_different_units(kind, how, tmp_path):
         assert any(len({home for home, _ in some}) == len({ill for _, ill in some}) == 3 for some in apart)
     assert lv.verify(tmp_path / "out").passed
     page = anonymize_report(release)
-    assert "of as many different units" in page and "Closeness" not in page
+    assert "to as many different units" in page and "Closeness" not in page
 
 
 def test_values_of_too_few_units_are_refused():

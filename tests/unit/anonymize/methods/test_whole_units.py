@@ -192,7 +192,7 @@ def test_a_manifest_that_forgets_the_promise_is_weak(tmp_path):
     assert not list(weaknesses(manifest))
     without = [entry for entry in manifest.promises if entry["promise"] != "whole-units"]
     found = list(weaknesses(replace(manifest, promises=tuple(without))))
-    assert found == ['"whole-units" is not promised as it was asked for']
+    assert found == ['"whole-units" is not promised as requested']
 
 
 def alike_by_hand(table, quasi, name):

@@ -218,13 +218,13 @@ def test_a_csv_file_beside_a_table(tmp_path: Path) -> None:
     out = published(tmp_path / "out")
     assert verify(out).passed
     put(out, "data/01-a.csv", RAW)
-    assert "data/01-a.csv has other columns" in failed(out)["tables"]
+    assert "data/01-a.csv has different columns" in failed(out)["tables"]
 
 
 def test_other_numbers_in_a_csv_file(tmp_path: Path) -> None:
     out = published(tmp_path / "out")
     put(out, "data/01-a.csv", (out / "data/01-a.csv").read_text().replace("120", "121"))
-    assert 'other values of "count"' in failed(out)["tables"]
+    assert 'different values of "count"' in failed(out)["tables"]
 
 
 def test_a_table_of_several_attributes_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:

@@ -78,4 +78,4 @@ def test_it_is_promised_where_it_is_asked_for(recoding, promised):
         parameters={"quasi": ["age"], "k": 2, "recoding": recoding},
         promises=[] if promised is None else [entry],
     )
-    assert '"one-recoding" is not promised as it was asked for' in list(weaknesses(manifest))
+    assert '"one-recoding" is not promised as requested' in list(weaknesses(manifest))

@@ -1,4 +1,4 @@
-"""What the numbers of a table give away, compared with all tables that have these numbers."""
+"""What the numbers of a table disclose, compared with all tables that have these numbers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def matching(cells: Cells, most: int) -> Iterator[dict[tuple[str, str], int]]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_all_tables_of_the_same_numbers(seed: int) -> None:
-    """2 x 2 with margins: a hidden number is given away exactly where it is the same, and small, in all tables."""
+    """2 x 2 with margins: a hidden number is disclosed exactly where it is the same, and small, in all tables."""
     draw = random.Random(seed)
     truth = with_totals([[draw.randint(0, 3) for _ in range(2)] for _ in range(2)])
     hidden = {key for key, count in truth.items() if (count or 0) in range(1, 7) or draw.random() < 0.3}
@@ -142,7 +142,7 @@ def test_verify_looks_again(tmp_path: Path) -> None:
         "tables": FOLLOWS
     }
     edit(out, lambda m: m["parameters"].pop("small"))
-    assert "does not say below what" in str(verify(out))
+    assert "does not say which" in str(verify(out))
 
 
 LINE = {"published": None, "sort": "interval", "lower": None, "upper": None, "members": None}

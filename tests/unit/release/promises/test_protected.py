@@ -85,8 +85,8 @@ FORGED: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str]] = {
         "does not say whether its number is hidden",
     ),
     "code": (lambda rows: shown(rows).update(trade="gold"), "is in no hierarchy"),
-    "no code": (lambda rows: shown(rows).update(trade=None), "has no code or stands twice"),
-    "twice": (lambda rows: rows.append(rows[0]), "has no code or stands twice"),
+    "no code": (lambda rows: shown(rows).update(trade=None), "has no code or is repeated"),
+    "twice": (lambda rows: rows.append(rows[0]), "has no code or is repeated"),
 }
 
 
@@ -117,9 +117,9 @@ def same(name: str, data: bytes) -> bytes:
 
 
 BAD_COPIES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "number": (lambda p: packed(p, replaced(b"<v>9.0</v>", b"<v>9.5</v>")), "has other values"),
-    "shown": (lambda p: packed(p, replaced(b"<c/>", b"<c><v>2.5</v></c>")), "has other values"),
-    "column": (lambda p: packed(p, replaced(b">sales<", b">sold<")), "has other columns"),
+    "number": (lambda p: packed(p, replaced(b"<v>9.0</v>", b"<v>9.5</v>")), "has different values"),
+    "shown": (lambda p: packed(p, replaced(b"<c/>", b"<c><v>2.5</v></c>")), "has different values"),
+    "column": (lambda p: packed(p, replaced(b">sales<", b">sold<")), "has different columns"),
     "cell": (
         lambda p: packed(p, replaced(b"</row></sheetData>", b"<c/></row></sheetData>")),
         "number of rows",
@@ -128,11 +128,11 @@ BAD_COPIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "formula": (lambda p: packed(p, replaced(b"<c/>", b"<c><f>1</f></c>")), "is not a plain sheet"),
     "tail": (lambda p: packed(p, replaced(b"</sheetData>", b" </sheetData>")), "is not a plain sheet"),
     "end": (lambda p: packed(p, replaced(b"</worksheet>", b"</worksheet> ")), "is not a plain sheet"),
-    "part": (lambda p: packed(p, replaced(b'"rId1"', b'"rId2"')), "has other parts"),
-    "more": (lambda p: packed(p, same, add={"notes.xml": b"secret"}), "has other parts"),
-    "comment": (lambda p: packed(p, same, comment=b"secret"), "has other parts"),
+    "part": (lambda p: packed(p, replaced(b'"rId1"', b'"rId2"')), "does not have the parts"),
+    "more": (lambda p: packed(p, same, add={"notes.xml": b"secret"}), "does not have the parts"),
+    "comment": (lambda p: packed(p, same, comment=b"secret"), "does not have the parts"),
     "time": (lambda p: packed(p, same, when=(1999, 1, 1, 0, 0, 0)), "has notes"),
-    "gap": (lambda p: p.write_bytes(b"secret" + p.read_bytes()), "has other parts"),
+    "gap": (lambda p: p.write_bytes(b"secret" + p.read_bytes()), "does not have the parts"),
     "no workbook": (lambda p: p.write_bytes(b"PK"), "is not a workbook"),
     "bomb": (
         lambda p: packed(p, replaced(b"</sheetData>", b"<row></row>" * 400_000 + b"</sheetData>")),
@@ -202,7 +202,7 @@ def test_a_hidden_number_that_follows_from_several_sums(
     assert not lv.verify(release).passed
     only(release, lambda row: (row.get("trade"), row["size"]) in corners | {("wood", "y")})
     [check] = [check for check in lv.verify(release).checks if check.name == "protected-tables"]
-    assert check.passed and "too many to ask more" in check.found
+    assert check.passed and "too many to check more" in check.found
 
 
 def test_tables_that_hide_otherwise(release: Path) -> None:
@@ -211,7 +211,7 @@ def test_tables_that_hide_otherwise(release: Path) -> None:
         lambda row: "trade" in row and row["size"] == "x" and row["trade"] in ("Total", "soft", "food"),
     )
     [failed] = [check for check in lv.verify(release).checks if not check.passed]
-    assert "shown or hidden otherwise in another table" in failed.found
+    assert "differs from the same cell in another table" in failed.found
 
 
 def promised(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
@@ -219,7 +219,7 @@ def promised(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, An
 
 
 PROMISES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "tables": (promised(lambda p: p["tables"].pop()), "not those that were asked for"),
+    "tables": (promised(lambda p: p["tables"].pop()), "not the requested ones"),
     "columns": (promised(lambda p: p["tables"][0].update(value="x")), "columns of the file are not the promised ones"),
     "a long code": (promised(lambda p: p["codes"]["trade"]["trees"][0]["hard"].append("x" * 3000)), "promised form"),
     "disclosure": (lambda manifest: manifest.update(disclosures=["nothing"]), "what is disclosed is not"),
@@ -249,7 +249,7 @@ def test_a_copy_with_another_number(release: Path) -> None:
         manifest["files"]["data/01-t.csv"] = {"bytes": entry.bytes, "sha256": entry.sha256}
 
     edit(release, hashes)
-    assert any('other values of "sales"' in check.found for check in lv.verify(release).checks)
+    assert any('different values of "sales"' in check.found for check in lv.verify(release).checks)
 
 
 def test_no_table_agrees(release: Path) -> None:

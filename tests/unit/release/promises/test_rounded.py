@@ -58,10 +58,10 @@ def add(amount: int | None) -> Callable[[list[dict[str, Any]]], None]:
     ("change", "says"),
     [
         (add(5), "is not the sum of its parts"),
-        (add(1), "no multiple of the base"),
-        (add(None), "no multiple of the base"),
+        (add(1), "not a multiple of the base"),
+        (add(None), "not a multiple of the base"),
         (add(-50), "is negative"),
-        (lambda rows: rows.append(dict(rows[0])), "has no code or stands twice"),
+        (lambda rows: rows.append(dict(rows[0])), "has no code or is repeated"),
         (lambda rows: rows[0].update(trade="glass"), "is in no hierarchy"),
     ],
 )
@@ -137,10 +137,10 @@ def noisy(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda rows: rows[0].update(count=0), "no count of 1 or more"),
+        (lambda rows: rows[0].update(count=0), "not a count of 1 or more"),
         (lambda rows: rows[0].update(count=-1), "is negative"),
         (lambda rows: rows[0].update(size="z"), "is in no hierarchy"),
-        (lambda rows: rows.append(rows[0]), "stands twice"),
+        (lambda rows: rows.append(rows[0]), "is repeated"),
         (
             lambda rows: next(row for row in rows if row["trade"] == "Total").update(count=1),
             "in another table",

@@ -66,7 +66,7 @@ CHANGES = {
     "another area": (
         lambda t: changed("area: district", t["leaf"].to_pylist().index("2A1"), "elsewhere")(t), "do not follow"),
     "areas left out": (lambda t: t.drop_columns(["area: tribal"]), "other columns"),
-    "leaves exchanged": (lambda t: exchanged("leaf", 0, 2)(t), "add up to"),
+    "leaves exchanged": (lambda t: exchanged("leaf", 0, 2)(t), "does not match the people"),
     "a geographic region in two wards": (
         lambda t: changed("geography: area", 0, len(t) - 1)(t), "does not follow from the codes"),
 }  # fmt: skip

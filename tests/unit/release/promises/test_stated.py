@@ -179,7 +179,9 @@ def test_a_refusal_before_the_debit_leaves_the_ledger_alone(
     assert ledger.state().spent == 0
     with monkeypatch.context() as m:
         m.setitem(stated.SHAPES, "groups", (stated.GroupsParameters, stated.Nothing))
-        with pytest.raises(PromiseError, match="stays pending, and a version that mends this can take it up"):
+        with pytest.raises(
+            PromiseError, match="stays pending, and a version with the bug fixed can finish it"
+        ):
             lv.groups(tmp_path / "homes.csv", out=tmp_path / "out", **asked)
     assert not (tmp_path / "out").exists() and len(ledger.state().pending) == 1
     lv.groups(tmp_path / "homes.csv", out=tmp_path / "out", **asked)
@@ -266,7 +268,7 @@ SPELT: dict[str, tuple[str, Callable[[Content], object]]] = {
     "larger classes": ("anonymize", lambda m: m["results"].update(smallest_class=99)),
     "a risk of nobody's": ("anonymize", lambda m: m["results"]["risk"].update(journalist_highest=0.001)),
     "more diversity": ("anonymize", lambda m: m["results"]["reached"][0].update(l=9.0)),
-    "other roles": ("anonymize", lambda m: m["parameters"].update(keep=["pay", "job", "ill"])),
+    "different roles": ("anonymize", lambda m: m["parameters"].update(keep=["pay", "job", "ill"])),
     "more groups": ("groups", lambda m: m["results"].update(total_groups=m["results"]["total_groups"] + 1)),
     "more regions": ("groups", lambda m: m["results"]["levels"][-1].update(regions=99)),
     "smaller groups": ("groups", lambda m: m["parameters"].update(max_size=2)),
@@ -334,14 +336,14 @@ def test_strings_that_no_file_has_are_limited(honest: Path, tmp_path: Path) -> N
         assert found(many, many + 1).passed and found(many, None).passed
     accepted = lv.open(out).verify(skip_report=True, accept_strings=31)
     assert accepted.passed and accepted.verdict.level is Level.CARE
-    assert any("accepted as asked for" in reason for reason in accepted.verdict.reasons)
+    assert any("accepted as requested" in reason for reason in accepted.verdict.reasons)
 
 
 def test_columns_that_the_dictionary_does_not_list_are_refused(honest: Path, tmp_path: Path) -> None:
     out = copied(honest, "anonymize", tmp_path)
     edit(out, lambda m: m["parameters"].update(identifying=["name", "Ada Lovelace 34 flu " * 40]))
     found = {check.name: check.found for check in verify(out, skip_report=True).checks if not check.passed}
-    assert "other roles than the dictionary" in found["manifest contents"]
+    assert "different roles from the dictionary" in found["manifest contents"]
 
 
 def test_a_page_of_another_version_is_named(honest: Path, tmp_path: Path) -> None:
@@ -360,7 +362,7 @@ def test_a_page_of_another_version_is_named(honest: Path, tmp_path: Path) -> Non
     [
         ("audit", {}, "nothing was published"),
         ("groups", {"noise": "opendp"}, "OpenDP cannot draw the same noise again"),
-        ("topdown", {}, "a version that mends this can take it up"),
+        ("topdown", {}, "a version with the bug fixed can finish it"),
     ],
 )
 def test_a_refusal_says_what_becomes_of_the_debit(

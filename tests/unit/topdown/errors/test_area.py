@@ -145,7 +145,7 @@ BAD = {
     "a row that is too short": (_text("name,block\nx\n"), "on row 2"),
     "no release": (lambda out, file: shutil.rmtree(out), "no release directory"),
     "a manifest that is none": (lambda out, file: (out / "manifest.json").write_text("{"), "manifest"),
-    "a release of another verb": (lambda out, file: edit(out, lambda x: x.update(verb="groups")), "no TopDown release"),
+    "a release of another verb": (lambda out, file: edit(out, lambda x: x.update(verb="groups")), "not a TopDown release"),
     "a release without intervals": (
         lambda out, file: edit(out, lambda x: x["promises"][0].update(errors=None)),
         "--intervals 3",

@@ -65,7 +65,7 @@ def test_every_published_number_has_an_interval_that_holds_it(released):
 def test_the_report_tells_errors_and_bias(released):
     page = topdown_report(released)
     assert "How far off the numbers are" in page and "bias, people" in page
-    assert "What is promised</dt><dd>Nothing: whoever guesses the seed" in page
+    assert "What is promised</dt><dd>Nothing: anyone who guesses the seed" in page
     total = next(i for i, query in enumerate(released.known_error.queries) if query.n_rows == 1)
     error = released.known_error.typical_error(len(released.plan.design.spine.names) - 1, total)
     assert error and f"is uncertain by about {error:.0f} people either way" in page
@@ -98,7 +98,7 @@ def test_every_release_has_a_table_of_totals(tmp_path):
     path = release.path / "data/tables/total.parquet"
     pq.write_table(pq.read_table(path).slice(1), path)
     found = doubt(release.path, "topdown")
-    assert not found.passed and 'table "total" is not what the people add up to' in found.found
+    assert not found.passed and 'table "total" does not match the people' in found.found
 
 
 def test_a_table_of_another_meaning_keeps_its_name(tmp_path):
@@ -277,8 +277,8 @@ def spoil(table, column, value):
 @pytest.mark.parametrize(
     ("file", "column", "value", "told"),
     [
-        ("tables/quarters", "lower_90", 10**6, "does not hold its number"),
-        ("tables/quarters", "standard_error", -1.0, "a standard error that is none"),
+        ("tables/quarters", "lower_90", 10**6, "does not contain its number"),
+        ("tables/quarters", "standard_error", -1.0, "an invalid standard error"),
         ("tables/quarters", "standard_error", 777.0, "does not follow"),
         ("errors", "error", -1.0, "a class of errors"),
         ("errors", "level", "other", "every query and level"),

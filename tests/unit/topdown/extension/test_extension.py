@@ -227,25 +227,26 @@ def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
     assert (
         "not every attribute" in doubt(folder / "larger", "extension", attributes={"race": own["race"]}).found
     )
-    assert "is another one" in doubt(folder / "larger", "extension", first_digest="0" * 64).found
+    assert "is a different one" in doubt(folder / "larger", "extension", first_digest="0" * 64).found
     bad = {**own, "race": {"attribute": "race", "labels": {"a": "z", "b": "b", "c": "c"}}}
-    assert "stands for none" in doubt(folder / "larger", "extension", attributes=bad).found
+    assert "corresponds to no label" in doubt(folder / "larger", "extension", attributes=bad).found
     assert (
-        "no TopDown release of these regions" in doubt(folder / "larger", "extension", regions=["race"]).found
+        "not a TopDown release of these regions"
+        in doubt(folder / "larger", "extension", regions=["race"]).found
     )
     rules = next(one for one in manifest["promises"] if one["promise"] == "edit-rules")["rules"]
     rules["spouses"]["broken"] = 1
-    assert "another number of leaves" in doubt(folder / "larger", "edit-rules", rules=rules).found
+    assert "a different number of leaves" in doubt(folder / "larger", "edit-rules", rules=rules).found
 
 
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        (lambda m: m.update(promises=m["promises"][:1]), '"extension" must be promised once'),
-        (lambda m: m["results"].update(extends="0" * 64), "speaks of another release"),
+        (lambda m: m.update(promises=m["promises"][:1]), '"extension" must be promised exactly once'),
+        (lambda m: m["results"].update(extends="0" * 64), "is about a different release"),
         (
             lambda m: m["parameters"]["refines"]["age"].update(attribute="sex"),
-            "does not refine what was asked for",
+            "does not refine what was requested",
         ),
         (lambda m: m["parameters"]["rules"].pop(), '"edit-rules" are not those'),
     ],
@@ -267,7 +268,7 @@ def test_verify_finds_people_that_were_exchanged(made, tmp_path):
     pq.write_table(
         pq.read_table(there / "first/microdata.parquet").slice(1), there / "first/microdata.parquet"
     )
-    assert "are not those of its manifest" in doubt(there, "extension").found
+    assert "do not match its manifest" in doubt(there, "extension").found
     content = json.loads((there / "first/manifest.json").read_text())
     (there / "first/manifest.json").write_text(json.dumps({**content, "created": "2000-01-01"}))
     assert "was edited" in doubt(there, "extension").found
@@ -410,7 +411,7 @@ def test_verify_finds_weak_promises_about_households(households, tmp_path):
     promise = next(one for one in manifest["promises"] if one["promise"] == "households")
     gaps = json.loads(json.dumps(promise["gaps"]))
     gaps["others"]["broken"] += 1
-    assert "another number of leaves" in doubt(there / "larger", "households", gaps=gaps).found
+    assert "a different number of leaves" in doubt(there / "larger", "households", gaps=gaps).found
     assert "whole numbers" in doubt(there / "larger", "households", years="place").found
     gaps["others"] |= {"older": 3}
     assert not doubt(there / "larger", "households", gaps=gaps).passed

@@ -216,11 +216,11 @@ def measured(tmp_path):
 
 def other_shares(monkeypatch):
     """An optimiser that finds something else than the one before."""
-    from louver.topdown import load
     from louver.topdown.planning.shares import Choice, equal_shares
+    from louver.topdown.spine import shares
 
     monkeypatch.setattr(
-        load,
+        shares,
         "choose_shares",
         lambda design, is_measured, aim: Choice(
             shares=equal_shares(design, is_measured), objective=0.0, budget_factor=0.0

@@ -125,3 +125,14 @@ def test_an_extension_has_the_spine_of_what_it_extends(tmp_path):
     (tmp_path / "areas.csv").write_text(AREAS.replace("1A2,south", "1A2,north"))
     with pytest.raises(InputError, match="the geography is not that of first"):
         extend(larger, seed=2, out=tmp_path / "third")
+
+
+def test_shares_left_open_are_those_of_the_geography(town, tmp_path):
+    def open_(spec):
+        return spec[: spec.index("[topdown.shares]")] + spec[spec.index("[[topdown.invariants]]") :]
+
+    plain = read_design(write_town(tmp_path / "plain", open_(PLAIN)))
+    town.write_text(open_(TOWN))
+    design = read_design(town)
+    assert design.has_chosen_shares and design.spine.names == ("town", "ward", "part 1", "block")
+    assert (design.level_shares, design.query_shares) == (plain.level_shares, plain.query_shares)

@@ -112,9 +112,9 @@ def assignment(costs, stop):
             for t in range(n_left):
                 j = left[t]
                 cost = np.float64(costs[i, j]) if costs[i, j] < FORBIDDEN else forbidden
-                reached = least + cost - row_price[i] - column_price[j]
-                if reached < shortest[j]:
-                    path[j], shortest[j] = i, reached
+                distance = least + cost - row_price[i] - column_price[j]
+                if distance < shortest[j]:
+                    path[j], shortest[j] = i, distance
                 if shortest[j] < lowest or (shortest[j] == lowest and row_of[j] < 0):
                     lowest, index = shortest[j], t
             least = lowest

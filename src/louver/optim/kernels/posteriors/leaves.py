@@ -130,13 +130,13 @@ def leaves_inplace(
                 is_none = (s == 0 and n_sizes > 1) or place[first + i] < -(1 << 30)
                 moved[i] = -(1 << 40) if is_none else place[first + i] + size_offsets[s]
             g = g_first
-            told, total_mean, total_spread = size_weight[size_kind[c], s], 0.0, 0.0
+            log_likelihood, total_mean, total_spread = size_weight[size_kind[c], s], 0.0, 0.0
             while g < group_start.shape[0] - 1 and group_start[g] < start[c + 1]:
                 like, one, two = _group_inplace(
                     seen, values[first : first + n], moved, group_start[g] - first, group_start[g + 1] - first,
                     factor_offsets, factor_weight[kind[g]], posterior, moments,
                 )  # fmt: skip
-                told += like
+                log_likelihood += like
                 total_mean += one
                 total_spread += two
                 for j in range(n_factors):
@@ -146,17 +146,17 @@ def leaves_inplace(
             if total_variance >= 0.0:
                 both = total_spread + total_variance
                 away = total[c] - total_mean
-                told += -0.5 * (min(away * away / both, 600.0) + np.log(both))
+                log_likelihood += -0.5 * (min(away * away / both, 600.0) + np.log(both))
                 gain = 1.0 / both
             for i in range(n):
                 own = max(moments[i, 1] - moments[i, 0] * moments[i, 0], 0.0)
                 shifted = max(moments[i, 0] + own * gain * away, 0.0)
                 all_moments[s, i, 0] = shifted
                 all_moments[s, i, 1] = shifted * shifted + max(own - own * own * gain, 0.0)
-            sizes[c, s] = told
+            sizes[c, s] = log_likelihood
             size_mean[c, s] = max(total_mean + total_spread * gain * away, 0.0)
             size_variance[c, s] = max(total_spread - total_spread * total_spread * gain, 0.0)
-            highest = max(highest, told)
+            highest = max(highest, log_likelihood)
         summed = 0.0
         for s in range(n_sizes):
             sizes[c, s] = np.exp(sizes[c, s] - highest)

@@ -1,4 +1,4 @@
-"""What a register remembers about the people of the records at hand, and whether it may be audited with them."""
+"""A register matched with the people of the records at hand, and whether the two may be audited together."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ from louver.release.register import OPTION, Register, RegisterEntry
 from louver.run import Run
 from louver.schema.source import SourceOptions
 
-__all__ = ["Memory"]
+__all__ = ["MatchedRegister"]
 
-REMEDY = (
-    "use the file of that publication, or say with --new-population that these are other people, or that you have looked at "
-    "what both tell together."
-)
+REMEDY = "use the file of that publication, or say with --new-population that these are other people, or that you have checked what both reveal together."
 
-IS_NEW = "the register is new: it knows of nothing that was published before."
+IS_NEW = "the register is new: it has no earlier publications."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class MatchedRegister:
     """A register, and what it knows about the people of the records at hand.
 
     Attributes
@@ -51,6 +48,11 @@ class Memory:
     remark: str | None = None
     is_apart_by_word: bool = False
 
+    @property
+    def key(self) -> bytes:
+        """The register's secret."""
+        return self.register.key
+
     @classmethod
     def of(
         cls,
@@ -62,7 +64,7 @@ class Memory:
         is_new_population: bool = False,
         is_publishing: bool,
         run: Run | None = None,
-    ) -> Memory:
+    ) -> MatchedRegister:
         """Open the register and look for the people of these records in it.
 
         Parameters
@@ -99,20 +101,20 @@ class Memory:
         entries = tuple(entry for entry in register.entries if entry.records in same)
         if is_new_population and register.entries and len(entries) == len(register.entries):
             raise InputError(
-                f"option --new-population: {name} holds the records of what {register.folder.name} tells of; leave the option out.",
+                f"option --new-population: {name} has the same records as {register.folder.name}; leave the option out.",
                 option="--new-population",
             )
         remark = None if register.entries else IS_NEW
         may_be_same = any(_may_be_same(commons[entry.records]) for entry in strange)
         if strange:
-            told = _strangers(strange, commons, name, register)
+            sentence = _strangers(strange, commons, name, register)
             if is_new_population:
                 apart |= {entry.records for entry in strange}
-                remark = f"{told}; by --new-population they count as other people."
+                remark = f"{sentence}; by --new-population they count as other people."
             elif is_publishing or may_be_same:
-                raise InputError(f"option {OPTION}: {told}; {REMEDY}", option=OPTION, file=name)
+                raise InputError(f"option {OPTION}: {sentence}; {REMEDY}", option=OPTION, file=name)
             else:
-                remark = f"{told}."
+                remark = f"{sentence}."
         return cls(
             register=register,
             entries=entries,
@@ -124,7 +126,7 @@ class Memory:
         )
 
     def append(self, content: Mapping[str, Any]) -> str:
-        """Enter what is published now (`release.told`), and return the entry's hash."""
+        """Enter what is published now (`release.disclosures`), and return the entry's hash."""
         assert self.sketch is not None
         records = self.register.keep_sketch(self.sketch)
         return self.register.append(content, records, same=self.same, apart=self.apart)
@@ -165,9 +167,9 @@ def _strangers(
     if unlike:
         number, is_too_few = unlike[0].number, commons[unlike[0].records].is_too_few
         why = (
-            "one of them holds too few people to look for them in a sample"
+            "one of them has too few people to be found in a sample"
             if is_too_few
-            else "they have no column in common"
+            else "they have no columns in common"
         )
         return f"it is not known whether {name} and the records of publication {number} are about the same people, for {why}"
     nearest = max(strange, key=lambda entry: commons[entry.records].share or 0)
@@ -176,7 +178,6 @@ def _strangers(
         n_entries = counted(len(register.entries), "publication")
         return f"the register holds {n_entries}, none of them about people who were found in {name}"
     return (
-        f"by all that is known, {name} and the records of publication {nearest.number} are not the same, but have people in common "
-        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what "
-        "both tell together cannot be audited"
+        f"as far as is known, {name} and the records of publication {nearest.number} are not the same, but have people in common "
+        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what both reveal together cannot be audited"
     )
