@@ -132,7 +132,7 @@ BAD = {
     "curve of no numbers": (("people.csv", *QUASI, "--curve", f"2,{SECRET}"), "--curve needs whole numbers"),
     "curve of zero": (("people.csv", *QUASI, "--curve", "0"), "option --curve"),
     "html without a folder": (("people.csv", *QUASI, "--html", "a/b.html"), "--html cannot write"),
-    "html over the data": (("people.csv", *QUASI, "--html", "people.csv"), "would replace people.csv"),
+    "html over the data": (("people.csv", *QUASI, "--html", "people.csv"), "would overwrite people.csv"),
     "k-map without a population": (("people.csv", *QUASI, "--k-map"), "--k-map needs --population"),
     "population absent": (("people.csv", *QUASI, "--population", "nowhere.csv"), "does not exist"),
     "population without a column": (("people.csv", *QUASI, "--population", "gaps.csv"), 'no column "town"'),

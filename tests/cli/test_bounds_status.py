@@ -49,7 +49,7 @@ def test_a_table_that_tells_everybodys_status_is_no_longer_called_safe(
     done = call_louver("bounds", survey, *ASKED, "--fail-on", "attribute")
     assert done.code == 1
     assert done.out.startswith(
-        f"Counts cannot be derived, but 65 rows tell a person's status ({40 + people} people). "
+        f"Counts cannot be derived, but 65 rows reveal a person's status ({40 + people} people). "
         f"{40 + len(small)} rows hold fewer than 5 people. Do not publish it as it is."
     )
     assert call_louver("bounds", survey, *ASKED, "--fail-on", "any").code == 1

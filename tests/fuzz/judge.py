@@ -28,7 +28,7 @@ RESUMABLE = re.compile(r"(.*/)?\.[^/]*\.topdown(/.*)?|(.*/)?checkpoints(/.*)?|re
 
 
 class Hanging(BaseException):
-    """Raised by whoever waits no longer."""
+    """Raised by anyone who waits no longer."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Case:
     arguments: tuple[str, ...] = ()
     call: Callable[[], object] | None = None  # in place of the command line
     may_create: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()  # what was done to it, for whoever repeats it
+    told: tuple[str, ...] = ()  # what was done to it, for anyone who repeats it
 
 
 @dataclass(frozen=True)

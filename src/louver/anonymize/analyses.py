@@ -268,9 +268,7 @@ def _number(name: str, label: str) -> float:
     try:
         return float(label)
     except ValueError:
-        problem = (
-            f'option --analysis names a label of column "{name}" that is no number, as all its values are.'
-        )
+        problem = f'option --analysis names a label of column "{name}" that is not a number, although all its values are.'
     raise InputError(problem, option="--analysis", column=name)
 
 

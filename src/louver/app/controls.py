@@ -52,7 +52,7 @@ class Confirm:
         context.client.run_javascript(f"({self._js('showModal()')})()")
 
     async def do(self) -> None:
-        """Do what was asked for, unless that is under way."""
+        """Do what was requested, unless it is already under way."""
         if self._is_doing:
             return
         self._is_doing = True

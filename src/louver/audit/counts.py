@@ -62,7 +62,7 @@ class Counts:
                 if table.totals and table.total in attribute.labels:
                     raise InputError(
                         f'table "{table.name}" has totals called "{table.total}", and attribute "{attribute.name}" has a label of that name; '
-                        "call them otherwise with total.",
+                        "choose another name with total.",
                         option="tables",
                         column=attribute.name,
                     )

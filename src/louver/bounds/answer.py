@@ -73,7 +73,7 @@ class TablePublication:
         content = f"Together with {counted(self.earlier or 0, 'earlier table')}"
         if self.verdict is not None and self.verdict.level is Level.CARE:
             return f"{content}: {self.verdict}"
-        return f"{content}: {counted(self.together or 0, 'small count')} given away."
+        return f"{content}: {counted(self.together or 0, 'small count')} disclosed."
 
 
 def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TablePublication:

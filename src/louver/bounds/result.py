@@ -398,7 +398,7 @@ def _status(summary: BoundsSummary, certain: Fraction, is_counted: bool) -> str:
         joint = "but" if summary.disclosed_small_cells else "and"
         return f", {joint} no row reveals a person's status"
     joint = "and" if summary.disclosed_small_cells else "but"
-    tells = "tells" if summary.certain_rows == 1 else "tell"
+    tells = "reveals" if summary.certain_rows == 1 else "reveal"
     sure = "" if certain == 1 else f" with at least {float(100 * certain):g} % certainty"
     people = counted(summary.certain_people, "person").replace("persons", "people")
     people = people if is_counted else f"at least {people}"

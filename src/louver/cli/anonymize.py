@@ -26,7 +26,7 @@ app = group(VERBS["anonymize"])
 @command(
     app,
     AnonymizeOptions,
-    epilog="Exit codes: 0 done, 1 not written because it discloses too much with --against, 2 bad input.",
+    epilog="Exit codes: 0 done, 1 not written because (see --against) it discloses too much, 2 bad input.",
 )
 def anonymize(
     *,

@@ -34,7 +34,7 @@ KINDS = {
     "people": "known by the people in it",
     "succeeded": "closed, succeeded by",
 }
-"""What the kinds of entries are called for a reader."""
+"""Names of the kinds of entries, for a reader."""
 
 LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The ledger file.")]
 NewPopulation = Annotated[

@@ -258,7 +258,7 @@ class GroupRelease(Shown):
         return [*self.plan.not_protected, *first]
 
     def _first_loss(self) -> dict[str, Any]:
-        """What the release lost that this one agrees with, whose people are in it."""
+        """The privacy loss of the release that this one agrees with, which covers the same people."""
         if self.agreement is None:
             return {}
         first = self.agreement.manifest.privacy

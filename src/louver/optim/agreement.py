@@ -131,7 +131,7 @@ def fit_agreeing(
 
 
 def round_agreeing(fitted: Floats, tree: LevelTree, known: HousedPeople, run: Run | None = None) -> Ints:
-    """Whole rows for all regions, sums of their leaves, each possible for its people; as close to real ones as exchanges lead.
+    """Whole rows for all regions, sums of their leaves, each possible for its people; as close to the real-valued ones as exchanges reach.
 
     The squared distance is that over all regions of all levels, so leaves that are rounded do not drift together.
     """

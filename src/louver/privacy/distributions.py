@@ -62,7 +62,7 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """The one of the two that `price` takes."""
+        """The parameter, of the two, that `price` takes."""
         ...
 
     def price(self, sensitivity: Fraction) -> Fraction:

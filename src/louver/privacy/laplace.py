@@ -83,7 +83,7 @@ class DiscreteLaplace:
         return sensitivity / self.scale
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """The one of the two that `price` takes."""
+        """The parameter, of the two, that `price` takes."""
         return Fraction(l1)
 
     def draw_large(self, words: Iterator[int]) -> int:

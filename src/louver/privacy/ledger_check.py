@@ -48,7 +48,7 @@ class LedgerCheck:
     n_releases : int
         Manifests that were read.
     n_others : int
-        Those among them that another ledger, which lies there too, has paid for.
+        Those among them paid for by another ledger in the same folder.
     problems : tuple of str
     """
 

@@ -57,7 +57,7 @@ class AdmittedSource:
 
     @property
     def words(self) -> str:
-        """The source for a reader."""
+        """The source, in words."""
         if self.name is None:
             return "the data of the first debit"
         inside = f"table {self.table}" if self.table else f"query {self.query}" if self.query else ""
@@ -78,7 +78,7 @@ class Event:
     release: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The line for programs."""
+        """The line, as JSON values."""
         amount = None if self.amount is None else str(self.amount)
         fields = {"entry": self.entry, "at": self.at, "kind": self.kind, "what": self.what}
         return {

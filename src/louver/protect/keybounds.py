@@ -126,7 +126,7 @@ def _narrow(total: Ints, parts: Ints, numbers: Ints, lower: Ints, upper: Ints) -
     """Narrow the bounds of totals and parts, in place."""
     low, high = lower[parts], upper[parts]
     least, largest = low.sum(axis=0), high.sum(axis=0)
-    # A total that is shown as another number than its only listed part has more records: unlisted parts hold one at least.
+    # A total shown as a different number from its only listed part has more records: unlisted parts have at least one.
     is_listed = numbers[parts] > 0
     is_alone = is_listed.sum(axis=0) == 1
     listed = np.where(is_listed, numbers[parts], 0).sum(axis=0)

@@ -172,7 +172,7 @@ def load(
     run: Run,
     earlier: Sequence[Earlier] = (),
 ) -> Loaded:
-    """Read everything that the options name, and the same numbers of tables that were published before."""
+    """Read everything that the options name, and the same numbers in earlier published tables."""
     if all(table.file is not None for table in options.tables):
         return _from_files(options, opening, folder, run)
     if data is None:
@@ -1024,7 +1024,7 @@ def _expanded(parts: Any) -> tuple[float, ...]:
 def _known_contributors(
     cells: Sequence[Cell], parts: Mapping[int, Mapping[int, tuple[int, float, float]]], n_listed: int
 ) -> tuple[Contributor, ...]:
-    """Every contributor who is alone in one of the first cells, which tables list, or one of two, with their own part in every cell."""
+    """Every contributor who is alone, or one of two, in one of the cells that tables list, with their own part in every cell."""
     wanted: dict[tuple[str, int], str] = {}
     for number, cell in enumerate(cells[:n_listed]):
         if not cell.is_count and cell.frequency is not None and cell.frequency <= 2:

@@ -170,7 +170,7 @@ class CellKeyFigures:
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
-    `cost` is of the secondary cells, and lower bound on the cost of a protecting pattern `bound`. Of rounded tables it is the sum of all
+    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. Of rounded tables it is the sum of all
     distances, each in multiples of its base, since numbers of different variables cannot be added.
     """
 
@@ -191,7 +191,7 @@ class ProtectSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ProtectedTables(Shown):
-    """Tables with cells hidden. It stays inside: it tells primary cells from others, and holds true numbers.
+    """Tables with cells hidden. Confidential: it distinguishes primary cells from others, and has true numbers.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class ProtectedTables(Shown):
     question : Question
         What was asked.
     minimise : str
-        What few of was looked for; `distance` of rounded numbers.
+        What was minimised; `distance` for rounded numbers.
     method : str
     rounding : RoundingFigures or None
         Of `--method round`.
@@ -233,7 +233,7 @@ class ProtectedTables(Shown):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether to publish, what that rests on, and what was not asked."""
+        """Whether to publish, what that rests on, and what was not checked."""
         s = self.summary
         if self.refusal is not None and self.is_protected:
             return Verdict(

@@ -125,7 +125,9 @@ class Question:
                 "Several contributors who share their numbers were not considered, unless they belong to one holding."
             )
             if self.n_counts:
-                sentences.append("Of counts nobody was asked about who knows to be the only one in a cell.")
+                sentences.append(
+                    "For counts, contributors who know that they are alone in a cell were not considered."
+                )
         sentences.append("A reader who knows how the pattern was searched for was not considered.")
         return sentences + self.doubts()
 
@@ -140,7 +142,7 @@ class Question:
             )
         for name in self.shown_before:
             sentences.append(
-                f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was not asked.'
+                f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was not checked.'
             )
         for first, second in self.dependent:
             sentences.append(

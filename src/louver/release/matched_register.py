@@ -24,7 +24,7 @@ IS_NEW = "the register is new: it has no earlier publications."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRegister:
-    """A register, and what it knows about the people of the records at hand.
+    """A register, and what it knows about the people in the records at hand.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class MatchedRegister:
     sketch : Sketch or None
         Who is in the records; None if not needed, because the register is empty and nothing is to be entered.
     same, apart : frozenset of str
-        Sketches of the same records, and of records whose people are others by the word of the steward.
+        Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
         What to know where the register says nothing about these people, or leaves some of its publications aside.
     is_apart_by_word : bool
-        Whether only the steward's word says that the people of some publication, who may be the same, are others.
+        Whether only the steward's word says that the people of some publication, who may be the same, are different.
     """
 
     register: Register
@@ -74,7 +74,7 @@ class MatchedRegister:
         person : str, optional
             Column that tells one person from another; by default the one recorded in the register, if these records have it.
         is_new_population : bool
-            Whether the steward says that people who are not known again are others than all in the register.
+            Whether the steward says that people who are not recognised are different from all in the register.
         is_publishing : bool
             Whether something will be entered.
 

@@ -69,7 +69,7 @@ def inside_report(release: AnonymizedRelease) -> str:
                 ],
                 ["GCP, of the source's range", f"{u.gcp:.4%}"],
                 [
-                    "lower bound for every partition",
+                    "lower bound on any partition",
                     "not known" if release.lower_bound is None else f"{release.lower_bound:.6g}",
                 ],
                 [

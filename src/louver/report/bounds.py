@@ -110,7 +110,7 @@ def _tiles(audit: BoundsAudit) -> str:
             ),
             (
                 s.certain_rows,
-                f"rows tell a person's status: {least}{s.certain_people:,} people",
+                f"rows reveal a person's status: {least}{s.certain_people:,} people",
                 s.certain_rows > 0,
             ),
             (

@@ -566,12 +566,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no person": ({"person": None}, "needs --register, which keeps the secret of the keys, and --person"),
     "no register": ({"registry": None, "person": None}, "needs --register"),
     "holding": ({"holding": "job"}, "option --holding cannot be combined with --method cellkey"),
-    "weights": ({"sampling_weight": "job"}, "option --sampling-weight does not go with"),
-    "known": ({"known_percent": 10}, "option --known-percent does not go with"),
-    "seconds": ({"seconds": 1}, "option --seconds does not go with"),
+    "weights": ({"sampling_weight": "job"}, "option --sampling-weight cannot be combined with"),
+    "known": ({"known_percent": 10}, "option --known-percent cannot be combined with"),
+    "seconds": ({"seconds": 1}, "option --seconds cannot be combined with"),
     "status": (
         {"status": [{"table": "t", "cell": {}, "set": "hide", "reason": "r"}]},
-        "option status does not go with",
+        "option status cannot be combined with",
     ),
     "publish": (
         {"status": [{"table": "t", "cell": {}, "set": "publish", "reason": "r"}]},

@@ -187,7 +187,7 @@ def test_a_file_of_records_that_shows_the_numbers_is_a_doubt(tmp_path: Path) -> 
 
 def test_counts_are_asked_about_outsiders_alone(tmp_path: Path) -> None:
     """Who knows to be the only one of a hidden count may subtract it; the verdict says that nobody asked."""
-    alone = "nobody was asked about who knows to be the only one"
+    alone = "contributors who know that they are alone in a cell were not"
     by_both = {"name": "people", "by": ["trade", "size"]}
     asked = {"registry": None, "attackers": "contributors"}
     assert alone in str(protect(tmp_path, tables=[by_both], **asked).verdict)

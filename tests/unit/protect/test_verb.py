@@ -189,7 +189,7 @@ def test_what_readers_know_beforehand(tmp_path: Path) -> None:
     wide = protect(tmp_path, known_percent=50.0, attackers="outsider")
     assert wide.is_protected and "to within 50 % beforehand" in str(wide.verdict)
     narrow = protect(tmp_path, known_percent=5.0, attackers="outsider")
-    assert not narrow.is_protected  # whoever knows 5 % before cannot be kept from 10 %
+    assert not narrow.is_protected  # anyone who knows 5 % before cannot be kept from 10 %
 
 
 def test_negative_numbers(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Floats, Ints
+from louver.anonymize.methods.auto import PAIRS_SOUGHT, TRIPLES_SOUGHT
 from louver.anonymize.problem import AnonymizeProblem, DistinctRecords, Partition
 from louver.anonymize.watch import Watch
 from louver.engine.local import run_pieces
 from louver.optim.aside import n_cores
+from louver.optim.kernels.classes.loss_bounds import least_losses
 from louver.optim.kernels.classes.priced_classes import cheapest_classes, fit_prices_inplace
-from louver.optim.kernels.classes.record_tree import NUMBER_MASK, build_tree, nearest
+from louver.optim.kernels.classes.record_tree import NUMBER_BITS, NUMBER_MASK, build_tree, nearest
 
 __all__ = ["MAX_POINTS", "Prices", "lower_bound", "priced", "warm_up"]
 
@@ -100,7 +102,7 @@ def priced(
     workers: int = 1,
     max_rounds: int = MAX_ROUNDS,
 ) -> Prices | None:
-    """Prices of all records; None where there are too many, or no time for a single round.
+    """Prices of all records; None where there are too many, or no time.
 
     Notes
     -----
@@ -108,14 +110,15 @@ def priced(
     with k the least that l and t allow (`least_publishable`). Column generation: prices are fitted to the classes listed so far, those
     of `known` first; then around every record classes are sought that lose less than their prices, which are listed, too. A search
     proves how far below its prices a class with this record as its dearest can lose; the record's price is lowered by that, and then the
-    prices are a proof. What is fitted is mixed with the best proof so far. A record that is left out loses everything, so with
+    prices are a proof. What is fitted is mixed with the best proof so far, the first of which is what each record loses at least
+    (`least_losses`). A record that is left out loses everything, so with
     `max_suppressed` no price exceeds that.
 
     **Cost**: a round takes a millisecond or so for each distinct record, later ones more, and O(p) for each whose price exceeds its reach.
     """
     points = problem.points()
     n = len(points.codes)
-    if n < 2 or n > MAX_POINTS:
+    if n < 2 or n > MAX_POINTS or watch.is_over:
         return None
     return _Pricing(problem, points, known, watch, workers).run(max_rounds)
 
@@ -176,10 +179,30 @@ class _Pricing:
         mean: Floats = np.add.reduceat(losses, self._points.start[:-1]) / self._points.multiplicity
         return mean
 
-    def run(self, max_rounds: int) -> Prices | None:
+    def _by_neighbours(self) -> Prices:
+        """Each point priced at what a class with it loses per record at least, by its neighbours: no class loses less for all of them."""
+        with_triples = 2 * (self._least - 1) <= TRIPLES_SOUGHT
+        n_useful = min(
+            TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, self._least - 1), self._keys.shape[1]
+        )
+        keys = np.ascontiguousarray(self._keys[:, :n_useful])
+        values = least_losses(
+            self._problem.geometry,
+            self._points.codes,
+            self._points.multiplicity,
+            keys,
+            np.minimum(self._reach, keys[:, -1] >> NUMBER_BITS),
+            0,
+            self._least,
+            with_triples,
+        )
+        return Prices(points=self._points, values=np.minimum(values, self._problem.full_loss))
+
+    def run(self, max_rounds: int) -> Prices:
         """The best prices proved in the time that there is."""
         multiplicity, highest = self._points.multiplicity, self._highest / self._unit
-        fitted, use, best = np.minimum(self._start / self._unit, highest), np.zeros(0), None
+        fitted, use = np.minimum(self._start / self._unit, highest), np.zeros(0)
+        best = self._by_neighbours()
         for number in range(max_rounds):
             use = np.concatenate([use, np.zeros(len(self._listed.cost) - len(use))])
             fit_prices_inplace(
@@ -193,18 +216,14 @@ class _Pricing:
                 FIT_ROUNDS,
                 self._watch.stop,
             )
-            mixed = (
-                fitted if best is None else NEW_SHARE * fitted + (1 - NEW_SHARE) * best.values / self._unit
-            )
+            mixed = NEW_SHARE * fitted + (1 - NEW_SHARE) * best.values / self._unit
             nodes = min(MOST_NODES, FIRST_NODES << (number // 2))
             proved = self._proved(np.maximum(0, np.floor(mixed * self._unit)).astype(np.int64), nodes)
             if proved is None:
                 break
-            before = 0 if best is None else best.bound
-            if best is None or proved.bound > best.bound:
-                best = proved
+            is_idle = proved.bound - best.bound < ENOUGH * best.bound
+            best = max(best, proved, key=lambda prices: prices.bound)
             self._watch.found(self._problem, self._loss, best.bound)
-            is_idle = proved.bound - before < ENOUGH * before
             if best.bound >= self._loss or (nodes == MOST_NODES and is_idle):
                 break
         return best

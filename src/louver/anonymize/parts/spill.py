@@ -10,6 +10,7 @@ keys; then the file is written one stretch at a time, taken from all parts toget
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,8 +51,12 @@ class Spill:
         return self.folder / f"others-{part}.arrow"
 
     def labels(self, part: int, method: str, k: int) -> Path:
-        """The class of each record, in the same order, once they are formed."""
-        return self.folder / f"labels-{part}-{method}-{k}.npy"
+        """A new file for the class of each record, in the same order.
+
+        Every call gives another one: a part whose worker is thought dead is formed again, with other classes where time is limited, and
+        the first worker may yet end and write.
+        """
+        return self.folder / f"labels-{part}-{method}-{k}-{secrets.token_hex(8)}.npy"
 
     def arranged(self, part: int) -> Path:
         """Published records of the part, a batch for each stretch of the release."""

@@ -160,7 +160,7 @@ class LocalSearch:
                 self._meet(other)
 
     def _others(self, n: int, change: _Change) -> list[int]:
-        """Demands of attackers who do not consider a change of the outsider's demand possible, numbered as they turn up."""
+        """Demands of attackers who do not consider a change of the outsider's demand possible, numbered as they are found."""
         demand = self.demands[n]
         if self.problem.demand_of is None or demand.attacker:
             return []

@@ -125,7 +125,7 @@ class PatternProblem:
         return None
 
     def unfit(self, demand: Demand, change: Ints) -> str | None:
-        """The rest: why a change that the outsider considers possible is not a witness for a demand."""
+        """Check the remaining conditions: why a change that the outsider considers possible is not a witness for a demand."""
         attacker = self.attackers[demand.attacker]
         own = change[attacker.cells]
         if (own > attacker.up).any() or (-own > attacker.down).any():

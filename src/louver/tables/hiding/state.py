@@ -1,6 +1,6 @@
 """The state of a search in a file, so that a stopped one goes on: the pattern, and the changes that prove it.
 
-What is read is believed to be nothing more than a start: every change is checked again in whole numbers before it is used, and a pattern is
+What is read serves only as a starting point: every change is checked again in whole numbers before it is used, and a pattern is
 completed where it does not meet a demand.
 """
 

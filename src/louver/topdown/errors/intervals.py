@@ -243,7 +243,7 @@ def simulate_errors(
 
 
 def roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) -> ErrorModel:
-    """The model with errors as much larger as the measurements say that the truth is rougher than the release."""
+    """The model with errors enlarged by as much as the measurements show the truth to vary more than the release."""
     classes = {}
     for key, parts in samples.items():
         n_repeats = (

@@ -105,7 +105,7 @@ class Finder:
         return self.cell[self.start[of_class] : self.start[of_class + 1]]
 
     def nearest(self, found: Ints, cell: int) -> int:
-        """The one among cells that differs from a cell in the fewest attributes, and in these the least."""
+        """The cell among those given that differs from a cell in the fewest attributes, and by the least in these."""
         pairs = zip(np.unravel_index(cell, self.shape), np.unravel_index(found, self.shape), strict=True)
         steps = np.array([np.abs(theirs - mine) for mine, theirs in pairs])
         return int(found[np.lexsort((steps.sum(axis=0), (steps > 0).sum(axis=0)))[0]])

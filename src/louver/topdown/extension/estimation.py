@@ -335,7 +335,7 @@ def fit_root(
     kept: Sequence[Inequality],
     run: Run,
 ) -> Floats:
-    """Counts of the root near its answers, wherever even counts would be.
+    """Counts of the root near its answers, even where uniform counts are far from them.
 
     A large row of many people is pulled towards even counts by its variance times the logarithm of how far it is from them. So counts are
     fitted again with those that were found for what is expected, and the pull goes to zero (proximal point method).

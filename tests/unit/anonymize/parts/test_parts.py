@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
+from louver.anonymize import parts as parts_module
 from louver.anonymize import result
 from louver.anonymize.parts import spill
 from louver.anonymize.parts import spill as arrange
@@ -284,3 +285,21 @@ def test_what_cannot_be_had_in_parts_is_refused(
 def test_parts_need_a_folder(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match="name a folder for the release"):
         lv.anonymize(records(), **options, parts=2)
+
+
+def test_a_worker_that_was_thought_dead_and_ends_after_all_changes_nothing(options, tmp_path, monkeypatch):
+    """A part is formed again where its worker is lost; whoever writes late has classes that nobody described."""
+    data, form = records(), parts_module._form_part
+    lv.anonymize(data, **options, parts=3, out=tmp_path / "once")
+
+    def formed_twice(*given):
+        found = form(*given)
+        with monkeypatch.context() as late:
+            one_class = lambda problem, *_: problem.partition(np.zeros(problem.n_records, int), method="late")  # noqa: E731
+            late.setattr(parts_module, "form_classes", one_class)
+            form(*given)
+        return found
+
+    monkeypatch.setattr(parts_module, "_form_part", formed_twice)
+    lv.anonymize(data, **options, parts=3, out=tmp_path / "twice")
+    assert data_of(tmp_path / "once") == data_of(tmp_path / "twice")

@@ -194,7 +194,7 @@ def test_a_cancelled_run_ends_a_linear_program_at_its_next_step():
 
 
 def test_a_cancelled_run_stops_the_constraint_solver(monkeypatch):
-    """The solver is told to stop by whoever cancels, here from within its own call."""
+    """The solver is told to stop by anyone who cancels, here from within its own call."""
     from ortools.sat.python import cp_model
 
     told, run = [], Run()

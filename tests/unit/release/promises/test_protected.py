@@ -136,7 +136,7 @@ BAD_COPIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "no workbook": (lambda p: p.write_bytes(b"PK"), "is not a workbook"),
     "bomb": (
         lambda p: packed(p, replaced(b"</sheetData>", b"<row></row>" * 400_000 + b"</sheetData>")),
-        "larger",
+        "too large",
     ),
 }
 

@@ -143,7 +143,7 @@ BAD = {
     "a leaf twice": (_text("1A1\n1A2\n1A1\n"), "row 3 that row 1 has too"),
     "several columns without a header": (_text("1A1,1A2\n"), "2 columns on row 1"),
     "a row that is too short": (_text("name,block\nx\n"), "on row 2"),
-    "no release": (lambda out, file: shutil.rmtree(out), "no release directory"),
+    "no release": (lambda out, file: shutil.rmtree(out), "not a release directory"),
     "a manifest that is none": (lambda out, file: (out / "manifest.json").write_text("{"), "manifest"),
     "a release of another verb": (lambda out, file: edit(out, lambda x: x.update(verb="groups")), "not a TopDown release"),
     "a release without intervals": (

@@ -1,4 +1,4 @@
-"""Rows in a scratch file: read back by whoever has a copy, and gone with whoever made them."""
+"""Rows in a scratch file: read back by anyone who has a copy, and gone with whoever made them."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ def test_verify_finds_an_extension_that_does_not_extend(made, tmp_path):
             lambda m: m["parameters"]["refines"]["age"].update(attribute="sex"),
             "does not refine what was requested",
         ),
-        (lambda m: m["parameters"]["rules"].pop(), '"edit-rules" are not those'),
+        (lambda m: m["parameters"]["rules"].pop(), '"edit-rules" are not the requested'),
     ],
 )
 def test_verify_finds_weak_promises(made, tmp_path, change, found):
@@ -417,7 +417,7 @@ def test_verify_finds_weak_promises_about_households(households, tmp_path):
     assert not doubt(there / "larger", "households", gaps=gaps).passed
     copy = shutil.copytree(there / "larger", tmp_path / "larger")
     edit(copy, lambda m: m["parameters"]["household"]["gaps"].pop())
-    assert any('"households" are not those' in check.found for check in verify(copy).checks)
+    assert any('"households" are not the requested' in check.found for check in verify(copy).checks)
 
 
 def test_without_bounds_and_rules_nothing_is_edited(made, tmp_path):
