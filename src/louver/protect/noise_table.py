@@ -66,7 +66,7 @@ class NoiseTable:
 
     @property
     def least_variance(self) -> float:
-        """Of the noise of the counts that have least."""
+        """The noise of the counts that have the least noise."""
         return min(variance_of(row) for row in self.rows)
 
     def unchanged(self, count: int, *, or_less: bool = False) -> float:

@@ -101,7 +101,7 @@ def read_manifest(folder: str | Path) -> Manifest:
     Raises
     ------
     InputError
-        If there is not a release directory or its manifest was not written by louver.
+        If there is no release directory or its manifest was not written by louver.
     """
     return parse(read_content(folder), Path(folder).name)
 

@@ -177,7 +177,7 @@ def verify(
     Raises
     ------
     InputError
-        If there is not a release directory; a release that fails its checks is not an error.
+        If there is no release directory; a release that fails its checks is not an error.
     """
     folder = (Path(release) if isinstance(release, str | Path) else release.path).absolute()
     if not folder.is_dir():

@@ -180,7 +180,7 @@ def _change_places(
 def swap_people_inplace(
     person_start, person, member_start, cell_start, table_start, log_weight, proposals, state, out
 ):
-    """Draw places at random: pairs of a class swap theirs as the odds of the weights have it (Metropolis).
+    """Draw places at random: pairs of a class swap theirs with odds given by the weights (Metropolis).
 
     The places of a class keep their numbers of people, and so do its cells; among all ways to share people out, one is as likely as the
     product of the weights of everyone's cell and place.
