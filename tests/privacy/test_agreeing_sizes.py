@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from louver._arrays import Ints
+from louver.data.read import open_source
 from louver.data.regions import RegionTree
+from louver.data.units import count_units
+from louver.groups.agreement import by_code
 from louver.groups.problem import GroupTable, SizeQuery, Total, answers, sensitivity
 from louver.privacy.neighbours import Relation
 
@@ -97,3 +101,39 @@ def test_invariants_of_people_leave_neighbours_of_sizes_only_where_records_chang
             is_same = (_people(other) == _people(table)).all()
             found[relation] |= bool(is_same and (_sizes(other, 3) != _sizes(table, 3)).any())
     assert found == {Relation.CHANGE_RECORD: True, Relation.ADD_REMOVE_RECORD: False}
+
+
+CODES = ("1a", "1b", "2a")
+CODED = RegionTree.from_leaves(("county", "site"), [(code[:1], code) for code in CODES])
+"""Leaves whose codes begin with the code of their county."""
+
+
+def _read(records: list[tuple[str, str | None]], largest: int) -> Ints | None:
+    """Suffix counts by way of the reader itself; None where a record is in no leaf, so that the data are refused."""
+    codes, homes = zip(*records, strict=True)
+    table = pa.table({"code": pa.array(codes, pa.string()), "home": pa.array(homes, pa.string())})
+    with open_source(table) as source:
+        read = count_units(source, "home", ["code"], largest, is_split=True, may_be_alone=True)
+    counted = by_code(read, (1, 2))
+    if not set(counted.leaves) <= set(CODED.leaf_labels):
+        return None
+    true = GroupTable.from_cells(CODED, counted.cells, largest, Total.NOISY)
+    return answers(true.counts, SizeQuery.SUFFIX, CODED.tree)
+
+
+def test_a_code_with_further_characters_replaces_no_leaf() -> None:
+    """Every neighbour of a small table whose changed record may have any code, one that begins with a leaf's code too."""
+    table: list[tuple[str, str | None]] = [*(("1a", f"h{n}") for n in range(5)), ("1b", "h0"), ("2a", None)]
+    before = _read(table, 2)
+    assert before is not None
+    refused, most = 0, 0
+    for place, code, home in product(range(len(table)), (*CODES, "1aX", "1", "1a/"), (None, "h0", "h1", "z")):
+        after = _read([*table[:place], (code, home), *table[place + 1 :]], 2)
+        if after is None:
+            refused += 1
+            continue
+        off = np.abs(after - before)
+        most = max(most, *(int(off[CODED.tree.level(k)].sum()) for k in range(CODED.tree.n_levels)))
+    assert most == 2
+    # Three homes in each of three codes that are no leaf; without a home, nobody counts the record.
+    assert refused == len(table) * 3 * 3

@@ -41,7 +41,7 @@ from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content
 from louver.release.write import ReleaseWriter
 from louver.run import Run
 
-__all__ = ["BOUNDS_FILE", "Agreement", "read_agreement"]
+__all__ = ["BOUNDS_FILE", "Agreement", "by_code", "read_agreement"]
 
 BOUNDS_FILE = "data/bounds.parquet"
 LEAST, MOST = "least_groups", "most_groups"
@@ -108,11 +108,7 @@ class Agreement:
 
     def placed(self, counted: UnitCells) -> UnitCells:
         """Units of leaf codes as units of the regions that prefixes of the codes name."""
-        if self.prefixes is None:
-            return counted
-        return UnitCells(
-            cells={(_path(leaf[0], self.prefixes), size): n for (leaf, size), n in counted.cells.items()}
-        )
+        return counted if self.prefixes is None else by_code(counted, self.prefixes)
 
     def check_payer(self, ledger: Ledger) -> None:
         """Refuse a ledger that did not pay for the release: their joint loss would be recorded nowhere."""
@@ -152,6 +148,11 @@ class Agreement:
             columns = {name: pa.array([one[k] for one in labels]) for k, name in enumerate(names)}
             columns |= {LEAST: pa.array(self.bounds.least), MOST: pa.array(self.bounds.most)}
             pq.write_table(pa.table(columns), writer.path(BOUNDS_FILE), compression="zstd")
+
+
+def by_code(counted: UnitCells, prefixes: Sequence[int]) -> UnitCells:
+    """Units of codes as units of the regions that prefixes of the codes name."""
+    return UnitCells(cells={(_path(leaf[0], prefixes), size): n for (leaf, size), n in counted.cells.items()})
 
 
 def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
@@ -313,7 +314,8 @@ def _whole(texts: Sequence[str], column: str, name: str) -> Ints:
 
 
 def _path(code: str, prefixes: Sequence[int]) -> tuple[str, ...]:
-    return tuple(code[:length] for length in prefixes)
+    """The regions of a code. The last is the code itself, so that a longer one is a region that no list of leaves has."""
+    return (*(code[:length] for length in prefixes[:-1]), code)
 
 
 def _check_leaves(

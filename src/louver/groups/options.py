@@ -260,6 +260,7 @@ class GroupsOptions(VerbOptions):
             (self.domain_from_data, "--domain-from-data", "give the public list with --domain"),
             (self.total == "public", "--total", "the number of groups is noisy"),
             (self.max_quantity > 1, "--max-quantity", "every record is one person"),
+            (self.quantity is not None, "--quantity", "every record is one person"),
             (self.mechanism not in (None, "louver"), "--mechanism", "there is one way to agree"),
             (
                 self.neighbours == "add-remove-unit",

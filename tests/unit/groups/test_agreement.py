@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from louver.groups import agreement, estimate, groups, measure
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
-from louver.release.manifest import read_manifest
+from louver.release.manifest import digest, file_entry, read_manifest
 from louver.release.verify import verify
 from louver.report.groups import groups_report
 from oracles.agreement import has_rows
@@ -262,6 +262,59 @@ def test_a_forged_promise_is_noticed(forged: Path, name: str) -> None:
     assert not verify(forged).passed
 
 
+def test_a_size_that_was_not_counted_is_noticed(forged: Path) -> None:
+    def change(content: dict[str, Any]) -> None:
+        content["parameters"]["max_size"] = 70
+        next(one for one in content["promises"] if one["promise"] == "agreement")["largest"] = 70
+
+    edit(forged, change)
+    assert "agreement" in [check.name for check in verify(forged).checks if not check.passed]
+
+
+def _forge_first(out: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Another manifest of the first release, with a digest that fits, named wherever it is named."""
+    path = out / "first" / "manifest.json"
+    first = json.loads(path.read_text())
+    change(first)
+    first["digest"] = digest(first)
+    path.write_text(json.dumps(first))
+
+    def rename(content: dict[str, Any]) -> None:
+        next(one for one in content["promises"] if one["promise"] == "agreement")["first_digest"] = first[
+            "digest"
+        ]
+        content["parameters"]["agrees_with"] = first["digest"]
+        content["privacy"]["not_protected"] = first["privacy"]["not_protected"]
+        content["files"]["first/manifest.json"] = asdict(file_entry(path))
+
+    edit(out, rename)
+
+
+def test_a_first_release_that_is_an_extension_is_noticed(forged: Path) -> None:
+    _forge_first(forged, lambda first: None)
+    assert doubt(forged, "agreement").passed
+    _forge_first(forged, lambda first: first["promises"].append({"promise": "extension"}))
+    assert "is an extension" in doubt(forged, "agreement").found
+
+
+def test_what_the_first_release_does_not_protect_follows_from_its_invariants(
+    town: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "sizes"
+    groups(town / "people.csv", **_options(town, agrees_with=str(town / "exact"), seed=1), out=out)
+    _forge_first(out, lambda first: first["privacy"].update(not_protected=[]))
+    failed = {check.name: check.found for check in verify(out).checks if not check.passed}
+    assert "the first release calls not protected" in failed["privacy"]
+
+
+def test_a_record_whose_code_begins_with_a_leaf_is_in_no_leaf(town: Path, tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    lines = (town / "people.csv").read_text()
+    people.write_text(f"{lines}1aX,1,1a,home,head,{SECRET}0x\n")
+    with pytest.raises(InputError, match="a region that the domain does not list"):
+        groups(people, **_options(town, seed=1))
+
+
 def test_a_dropped_promise_is_noticed(forged: Path) -> None:
     edit(forged, lambda content: content["promises"].pop())
     failed = [check.name for check in verify(forged).checks if not check.passed]
@@ -371,6 +424,7 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "a counted table": ({"unit": None, "size": "a", "groups": "b"}, "--unit does not go with"),
     "regions of the data": ({"domain": None, "domain_from_data": True}, "--domain-from-data does not go"),
     "members alone": ({"agrees_with": None}, "--members goes with --agrees-with"),
+    "a quantity": ({"quantity": "role"}, "--quantity does not go with"),
     "quantities": ({"quantity": "code", "max_quantity": 3}, "--max-quantity does not go with"),
 }
 

@@ -118,6 +118,8 @@ def _first_problem(folder: Folder, promise: PromisedAgreement) -> str | None:
     topdown = next((one for one in first.promises if one.get("promise") == "topdown"), None)
     if topdown is None or list(promise.regions) != topdown["regions"]:
         return "the first release is not a TopDown release of these regions"
+    if topdown.get("spine") is not None or any(one.get("promise") == "extension" for one in first.promises):
+        return "the first release is an extension, or its regions were arranged for areas"
     if list(promise.attributes) != list(topdown["attributes"]):
         return "the first release has other attributes"
     for cells in (promise.members, promise.heads):
@@ -137,6 +139,8 @@ def _groups_of(
     size, groups = (table[name].to_numpy().astype(np.int64) for name in ("size", "groups"))
     if (groups < 0).any() or (groups > MOST).any() or (size < 1).any() or (size > promise.largest).any():
         raise Malformed("a size or a number of groups is out of range")
+    if len(np.unique(size)) != promise.largest:
+        raise Malformed("the sizes are not those from 1 to the largest")
     if promise.prefixes is not None:
         _check_prefixes(table, promise.prefixes, regions)
     key = _keys(table, regions)

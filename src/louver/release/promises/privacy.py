@@ -483,6 +483,10 @@ def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] 
         return "the two releases protect other neighbours"
     if detail.neighbours == "add-remove-record" and detail.invariants:
         return "the first release publishes counts exactly, so that nobody could be added or removed"
+    n_regions = {str(level["name"]): int(level["regions"]) for level in first.results["levels"]}
+    expected = _not_protected(_topdown_promise(first), detail.neighbours, n_regions)
+    if sorted(detail.not_protected or ()) != sorted(expected):
+        return "what the first release calls not protected is not what its invariants tell"
     return list(detail.invariants), list(detail.not_protected or ())
 
 
