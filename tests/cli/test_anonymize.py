@@ -128,7 +128,7 @@ def test_options_of_the_population_in_a_spec(folder: Path, call_louver: Runner) 
 
 BAD = {
     "ledger absent": (("people.csv", *QUASI, "--ledger", "nowhere.ledger"), "no ledger nowhere.ledger"),
-    "against nothing": (("people.csv", *QUASI, "--against", "nowhere"), "no release directory"),
+    "against nothing": (("people.csv", *QUASI, "--against", "nowhere"), "not a release directory"),
     "curve of no numbers": (("people.csv", *QUASI, "--curve", f"2,{SECRET}"), "--curve needs whole numbers"),
     "curve of zero": (("people.csv", *QUASI, "--curve", "0"), "option --curve"),
     "html without a folder": (("people.csv", *QUASI, "--html", "a/b.html"), "--html cannot write"),
@@ -284,7 +284,7 @@ def test_verify_needs_a_release(name: str, folder: Path, call_louver: Runner) ->
     (folder / "taken").mkdir()
     done = call_louver("verify", name)
     assert (done.code, done.out) == (2, "")
-    assert "no release directory" in done.err and done.err.count("\n") == 1
+    assert "not a release directory" in done.err and done.err.count("\n") == 1
 
 
 def test_a_report_that_fails_leaves_no_release(

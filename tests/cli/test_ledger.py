@@ -102,7 +102,9 @@ def test_a_population_from_its_first_source_to_its_successor(call_louver: Runner
     for ending in ("granted", "admitted: people.csv", "disclosed exactly: ward totals", "topdown: reading"):
         assert any(line.endswith(ending) for line in lines), shown.out
     assert re.search(r"anonymize +disclosed exactly: a file of 3", shown.out)
-    assert re.search(r"topdown +refused for", shown.out) and re.search(r"ledger +1  granted", shown.out)
+    assert re.search(r"topdown +refused because of", shown.out) and re.search(
+        r"ledger +1  granted", shown.out
+    )
     succeeded = call_louver("ledger", "succeed", file, tmp_path / "next.ledger", "--json")
     told = json.loads(succeeded.out)
     assert (told["predecessor"], told["population"], told["disclosures"]) == (

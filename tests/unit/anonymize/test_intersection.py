@@ -95,7 +95,7 @@ def test_releases_with_bounds_and_missing_values_can_be_compared(tmp_path: Path)
 
 
 def test_what_against_refuses(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no release directory"):
+    with pytest.raises(InputError, match="not a release directory"):
         lv.anonymize(people(), quasi=["age"], k=3, against=[tmp_path / "nowhere"])
     other = lv.anonymize(pa.table({"height": [1, 2, 3]}), quasi=["height"], k=3)
     out = written(other, tmp_path / "other")

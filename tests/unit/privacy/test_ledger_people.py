@@ -263,7 +263,7 @@ def test_what_cannot_be_read_as_a_table_is_known_by_its_content(ledger: Ledger, 
 
 def test_a_folder_that_cannot_be_made_is_named(people: Path) -> None:
     (people.parent / FOLDER).write_text("a file")
-    with pytest.raises(InputError, match=f"{FOLDER} beside people.csv.ledger cannot be made"):
+    with pytest.raises(InputError, match=f"{FOLDER} beside people.csv.ledger cannot be created"):
         pay(new(people.parent, "people.csv.ledger"), people)
 
 

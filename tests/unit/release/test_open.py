@@ -42,7 +42,7 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_no_release(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="no release directory"):
+        with pytest.raises(InputError, match="not a release directory"):
             lv.open(place)
 
 

@@ -158,7 +158,7 @@ def test_unwritable_parent_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", ["nothing", "empty"])
 def test_no_release_directory(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no release directory"):
+    with pytest.raises(InputError, match="not a release directory"):
         verify(tmp_path / name)
 
 
