@@ -374,7 +374,7 @@ def test_a_report_larger_than_any_is_not_read(release: Path, monkeypatch: pytest
     (release / "report.html").write_text("<p>report</p>")
     listed(release, "report.html")
     monkeypatch.setattr("louver.release.folder.MOST_TEXT", 5)
-    with pytest.raises(InputError, match="larger than any"):
+    with pytest.raises(InputError, match="too large to be read"):
         _ = open_release(release).report
 
 
