@@ -24,7 +24,7 @@ from louver.anonymize.columns import NumericColumn, QuasiColumn, SetColumn, Tree
 from louver.anonymize.methods import auto
 from louver.anonymize.methods import global_recoding as harmonise
 from louver.anonymize.problem import AnonymizeProblem
-from louver.anonymize.recoding import Whole
+from louver.anonymize.recoding import RecodingSpace
 from louver.anonymize.watch import Watch
 from louver.data.samples import sample_path
 from louver.run import Run
@@ -95,7 +95,7 @@ def compare(
 
 def plain_search(problem: AnonymizeProblem) -> tuple[float, float, bool]:
     """The least loss over all levels, how long that took, and whether it ended."""
-    whole = Whole.of(problem)
+    whole = RecodingSpace.of(problem)
     began, best = time.process_time(), np.inf
     for codings in product(*(domain.codings() or [] for domain in whole.domains)):
         found = whole.judged(codings)

@@ -168,7 +168,7 @@ def test_tables_by_mouse(explorer: Explorer, browser: Any) -> None:
     with tab(browser, explorer, "tables") as page:
         wait_for_tiles(page, 17, 36)
         assert tiles(page) == [17, 36, 150, 709, 783, 1185]
-        page.wait_for_selector(".verdict:has-text('17 small counts can be derived, and 36 rows tell')")
+        page.wait_for_selector(".verdict:has-text('17 small counts can be derived, and 36 rows reveal')")
         page.drag_and_drop("[data-chip=X1]", ".shelf.out")
         wait_for_tiles(page, 3, 1)
         page.drag_and_drop("[data-chip=X1]", ".shelf.rows")

@@ -57,7 +57,7 @@ def test_from_a_table_to_a_release(browser: Any, axe: str, tmp_path: Path) -> No
         page.wait_for_selector(".drawer .problem:has-text('reason')")
         page.fill(".drawer input", "asked for")
         page.click(".drawer [data-run]")
-        page.wait_for_selector(".verdict.plain:has-text('chosen something else')")
+        page.wait_for_selector(".verdict.plain:has-text('choices have changed')")
         page.wait_for_selector(".card:has-text('never hide; asked for')")
         page.click(".drawer [data-close]")
         page.click(".form [data-run]")

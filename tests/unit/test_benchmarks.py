@@ -224,7 +224,8 @@ def test_surveys_and_households_in_small(monkeypatch, tmp_path, capsys):
         surveys.pa.csv.write_csv(table, out)
     given = argparse.Namespace(folder=tmp_path, records=None)
     problem = surveys.read(given, "acs", 3, t=0.4)
-    surveys.compare("made up", problem, [0.2], [surveys.mondrian])
+    options = argparse.Namespace(seconds=[0.2], bound=0.2)
+    surveys.compare("made up", problem, options, [surveys.mondrian])
     assert "150 records" in capsys.readouterr().out
     households = load_benchmark("households", monkeypatch)
     people = surveys.pa.table({"home": np.repeat(np.arange(12), 2), "age": random.integers(0, 9, 24)})
