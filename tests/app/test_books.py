@@ -82,7 +82,7 @@ def test_releases_are_listed_checked_and_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["..", "../elsewhere", "/etc", "unknown"])
 def test_only_what_lies_in_the_folder_is_opened(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="not in the folder"):
+    with pytest.raises(InputError, match="no longer in the folder"):
         checked(str(tmp_path), name, False, 0, Run())
 
 

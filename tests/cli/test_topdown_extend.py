@@ -157,7 +157,7 @@ def test_extend_from_the_command_line(here: Path, call_louver: Runner) -> None:
     assert call_louver("verify", "out").code == 0
     page = (here / "out/report.html").read_text()
     assert "given the exact counts" in page and "nothing is exact" not in page
-    assert "beside epsilon = 2 (change-record)" in page and "the whole privacy loss" not in page
+    assert "in addition to epsilon = 2 (change-record)" in page and "the whole privacy loss" not in page
     assert page.count("which ward a person lives in") == 2
     assert Ledger(here / "people.csv.ledger").state().spent == 3
     assert not (here / ".out.topdown").exists()

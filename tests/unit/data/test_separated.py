@@ -60,7 +60,7 @@ def test_headings_are_no_records(tmp_path: Path, case: str, kind: str) -> None:
     made = {"comma": csv_file, "excel": workbook}.get(kind, lambda *given: csv_file(*given, ";"))
     path = made(tmp_path, rows)
     with pytest.raises(
-        InputError, match=f"{path.name}: row {row} looks like names.*--header-row {row} "
+        InputError, match=f"{path.name}: row {row} looks like column names.*--header-row {row} "
     ) as caught:
         texts(path)
     assert (

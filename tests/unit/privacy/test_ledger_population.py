@@ -197,7 +197,7 @@ def test_succeeding_again_changes_nothing_and_another_name_is_refused(ledger: Le
     new = ledger.succeed(tmp_path / "new.ledger")
     head = ledger.state().head
     assert ledger.succeed(new.path).state().head == new.state().head and ledger.state().head == head
-    with pytest.raises(BudgetError, match=r"was succeeded by new\.ledger already"):
+    with pytest.raises(BudgetError, match=r"was already succeeded by new\.ledger"):
         ledger.succeed(tmp_path / "newer.ledger")
     new.path.rename(tmp_path / "moved")
     with pytest.raises(BudgetError, match="restore that file"):

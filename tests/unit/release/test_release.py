@@ -151,7 +151,7 @@ def test_unwritable_parent_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         raise PermissionError
 
     monkeypatch.setattr("louver.release.write.tempfile.mkdtemp", refuse)
-    with pytest.raises(InputError, match="cannot be written"), ReleaseWriter(tmp_path / "release"):
+    with pytest.raises(InputError, match="is not writable"), ReleaseWriter(tmp_path / "release"):
         pytest.fail("unreachable")
 
 

@@ -78,7 +78,7 @@ BAD_SPECS = {
     "several regions on top": (
         'levels = ["town", "ward", "area", "block"]\nprefixes = [0, 1, 2, 3]',
         'levels = ["ward", "area", "block"]\nprefixes = [1, 2, 3]', "more than one region"),
-    "two levels of one name": ('levels = ["town", "ward",', 'levels = ["town", "town",', "different names"),
+    "two levels of one name": ('levels = ["town", "ward",', 'levels = ["town", "town",', "distinct names"),
     "codes of another length": ("prefixes = [0, 1, 2, 3]", "prefixes = [0, 1, 2, 4]", "leaf code 1"),
     "no list of leaves": ('leaves = "leaves.csv"', f'leaves = "{SECRET}.csv"', "does not exist"),
     "leaves without the column": ('column = "block"', f'column = "{SECRET}"', "column"),
