@@ -59,6 +59,7 @@ MICRODATA_ONLY_THERE = {
     ),  # of single methods
     "curve",  # the page compares other k
     "analysis",
+    "bound_seconds",  # the page shows the bound that every search has
 }
 """Options of the models that no page offers."""
 TOPDOWN_ONLY_THERE = {"areas", "estimate", "export-nmf", "import-nmf", "measure"}

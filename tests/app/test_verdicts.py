@@ -227,7 +227,7 @@ def _table(folder: Path, level: str = "care") -> tuple[Path, SourceOptions]:
         (of_groups, "stop"),
         (of_topdown, "stop"),
         (of_extend, "stop"),
-        (of_imported, "ok"),
+        (of_imported, "care"),
         (of_verify, "stop"),
         (of_ledger, "ok"),
         (of_broken_ledger, "stop"),

@@ -116,7 +116,7 @@ def test_what_a_door_tells_itself_stays_and_flags_become_keywords() -> None:
         (topdown.topdown, {"measurements"}, {"spec", "data", "out", "ledger", "report", "run"}),
         (
             topdown.extend,
-            {"measurements", "estimator", "shrink", "intervals"},
+            {"measurements", "estimator", "shrink"},
             {"spec", "data", "out", "ledger", "report", "run"},
         ),
         (topdown.measure, RUN - {"resume"}, {"spec", "data", "out", "ledger", "run"}),

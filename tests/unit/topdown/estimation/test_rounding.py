@@ -160,7 +160,7 @@ def test_leaves_that_cannot_be():
 
 
 def test_no_workers():
-    with pytest.raises(InputError, match="at least 1"):
+    with pytest.raises(InputError, match="must be at least 1"):
         list(run_pieces(abs, [1], workers=0))
 
 
