@@ -169,7 +169,7 @@ class KnownOptions(Options):
         if self.at_least is None and self.at_most is None and self.exactly is None:
             raise PydanticCustomError(OWN, "says nothing; give at_least, at_most or exactly")
         if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
-            raise PydanticCustomError(OWN, "has exactly and another bound; keep one of them of them of them")
+            raise PydanticCustomError(OWN, "has exactly and another bound; keep one of them")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise PydanticCustomError(OWN, "has at_least above at_most")
         return self

@@ -122,7 +122,7 @@ class AuditQuestion:
         sentences = []
         if self.groups is None:
             why = (
-                "only the named targets were asked about asked about asked about"
+                "only the named targets were asked about"
                 if self.has_targets
                 else "no table that agrees with all of them was found"
             )

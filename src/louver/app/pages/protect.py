@@ -424,7 +424,7 @@ def _standing_text(lost: float, least: float | None) -> str:
 
 def _tip(labels: Mapping[str, str], cell: JobAnswer, pin: JobAnswer | None) -> dict[str, Any]:
     why = "; ".join(cell["reasons"]) or {
-        "exact": "otherwise otherwise otherwise others would follow from it"
+        "exact": "otherwise others would follow from it"
     }.get(SCALE["states"][cell["state"]], "no rule applies to it")
     return {
         "state": SCALE["states"][cell["state"]],
