@@ -423,9 +423,9 @@ def _standing_text(lost: float, least: float | None) -> str:
 
 
 def _tip(labels: Mapping[str, str], cell: JobAnswer, pin: JobAnswer | None) -> dict[str, Any]:
-    why = "; ".join(cell["reasons"]) or {
-        "exact": "otherwise others would follow from it"
-    }.get(SCALE["states"][cell["state"]], "no rule applies to it")
+    why = "; ".join(cell["reasons"]) or {"exact": "otherwise others would follow from it"}.get(
+        SCALE["states"][cell["state"]], "no rule applies to it"
+    )
     return {
         "state": SCALE["states"][cell["state"]],
         "title": f"{cell['value']} · {TITLES[cell['state']]}",
