@@ -110,7 +110,7 @@ def run_demo(out: Path, seconds: float, run: Run) -> None:
             raise LouverError("a step of the demo did not succeed; please report it.")
         if look_at:
             say(f"=> {look_at}")
-    say(f"\nEverything lies in {printable(out)}; begin with {printable(out / 'bounds.html')} in a browser.")
+    say(f"\nEverything is in {printable(out)}; begin with {printable(out / 'bounds.html')} in a browser.")
 
 
 def _placed(word: str, out: Path) -> str:
