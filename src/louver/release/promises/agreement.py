@@ -16,14 +16,12 @@ from pydantic import Field
 from louver._arrays import Bools, Ints
 from louver._words import counted
 from louver.release.folder import Folder, Malformed, without_dictionary
-from louver.release.manifest import digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
-from louver.release.strict_json import read_json
+from louver.release.promises.extension import first_of
 
 __all__ = ["PromisedAgreement", "check_agreement"]
 
 Labels = Annotated[tuple[str, ...], Field(min_length=1)]
-MICRODATA = "data/microdata.parquet"
 SEPARATOR = "\x1f"
 """Joins the labels of a leaf; labels that hold it are refused."""
 
@@ -107,17 +105,16 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
 
 def _first_problem(folder: Folder, promise: PromisedAgreement) -> str | None:
     """What is wrong with the copy of the first release."""
-    content = read_json(folder.file(promise.first_manifest))
-    if not isinstance(content, dict) or digest(content) != content.get("digest"):
-        return "the first release's manifest was edited"
-    if content["digest"] != promise.first_digest:
-        return "the first release's manifest is a different one"
-    first = parse(content, promise.first_manifest)
-    if file_entry(folder.file(promise.first)) != first.files.get(MICRODATA):
-        return "the first release's people do not match its manifest"
-    topdown = next((one for one in first.promises if one.get("promise") == "topdown"), None)
-    if topdown is None or list(promise.regions) != topdown["regions"]:
-        return "the first release is not a TopDown release of these regions"
+    found = first_of(
+        folder,
+        manifest=promise.first_manifest,
+        its_digest=promise.first_digest,
+        people=promise.first,
+        regions=promise.regions,
+    )
+    if isinstance(found, str):
+        return found
+    first, topdown = found
     if topdown.get("spine") is not None or any(one.get("promise") == "extension" for one in first.promises):
         return "the first release is an extension, or its regions were arranged for areas"
     if list(promise.attributes) != list(topdown["attributes"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from louver._arrays import Bools, Ints
 from louver.release.folder import Folder, Malformed
-from louver.release.manifest import digest, file_entry, parse
+from louver.release.manifest import Manifest, digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
 from louver.release.promises.topdown import Rows, leaf_codes
 from louver.release.strict_json import read_json
@@ -24,6 +24,7 @@ __all__ = [
     "check_edit_rules",
     "check_extension",
     "check_households",
+    "first_of",
 ]
 
 Labels = tuple[str, ...]
@@ -138,19 +139,36 @@ def check_extension(context: Context, promise: PromisedExtension) -> Outcome:
     )
 
 
-def _first_attributes(folder: Folder, promise: PromisedExtension) -> Mapping[str, Sequence[str]] | str:
-    """Attributes of the first release, or what is wrong with its manifest."""
-    content = read_json(folder.file(promise.first_manifest))
+def first_of(
+    folder: Folder, *, manifest: str, its_digest: str, people: str, regions: Sequence[str]
+) -> tuple[Manifest, Mapping[str, Any]] | str:
+    """The manifest of the first release and its promise of people, or what is wrong with the copies."""
+    content = read_json(folder.file(manifest))
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
         return "the first release's manifest was edited"
-    if content["digest"] != promise.first_digest:
+    if content["digest"] != its_digest:
         return "the first release's manifest is a different one"
-    manifest = parse(content, promise.first_manifest)
-    if file_entry(folder.file(promise.first)) != manifest.files.get(MICRODATA):
+    first = parse(content, manifest)
+    if file_entry(folder.file(people)) != first.files.get(MICRODATA):
         return "the first release's people do not match its manifest"
-    topdown = next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
-    if topdown is None or list(promise.regions) != topdown["regions"]:
+    topdown = next((one for one in first.promises if one.get("promise") == "topdown"), None)
+    if topdown is None or list(regions) != topdown["regions"]:
         return "the first release is not a TopDown release of these regions"
+    return first, topdown
+
+
+def _first_attributes(folder: Folder, promise: PromisedExtension) -> Mapping[str, Sequence[str]] | str:
+    """Attributes of the first release, or what is wrong with its manifest."""
+    found = first_of(
+        folder,
+        manifest=promise.first_manifest,
+        its_digest=promise.first_digest,
+        people=promise.first,
+        regions=promise.regions,
+    )
+    if isinstance(found, str):
+        return found
+    _, topdown = found
     attributes: Mapping[str, Sequence[str]] = topdown["attributes"]
     if set(promise.attributes) != set(attributes):
         return "not every attribute of the first release is promised"
