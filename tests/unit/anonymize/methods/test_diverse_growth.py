@@ -133,16 +133,16 @@ def test_the_least_size_counts_only_what_always_holds():
     assert AnonymizeProblem.build([column], k=2, sensitive=entropy).least_publishable == 4
 
 
-@pytest.mark.parametrize(("l", "c"), [(2, "0.4"), (3, "1"), (3, "0.5"), (2, "1.5"), (4, "0.7")])
-def test_no_smaller_class_is_recursively_diverse(l, c):
+@pytest.mark.parametrize(("rank", "c"), [(2, "0.4"), (3, "1"), (3, "0.5"), (2, "1.5"), (4, "0.7")])
+def test_no_smaller_class_is_recursively_diverse(rank, c):
     ill = np.arange(60) % N_VALUES
-    sensitive = [asked(ill, l=l, c=float(c), l_kind=LKind.RECURSIVE)]
+    sensitive = [asked(ill, l=rank, c=float(c), l_kind=LKind.RECURSIVE)]
     column = NumericColumn(name="x", values=np.arange(60.0))
     least = AnonymizeProblem.build([column], k=1, sensitive=sensitive).least_publishable
-    assert least >= l
+    assert least >= rank
     for size in range(1, min(least, 7)):
         for rows in combinations_with_replacement(range(N_VALUES), size):
-            assert not has_recursive(rows, l, c)(range(size))
+            assert not has_recursive(rows, rank, c)(range(size))
 
 
 def test_the_least_size_is_that_of_the_table_by_which_classes_are_judged():

@@ -171,13 +171,13 @@ def insert_top_inplace(top, n):
 
 
 @inner
-def excess_of(top, l, ratio, size):
-    """Records of the commonest value beyond `ratio` times those of all values from the l-th on, by the greatest counts; positive where too many.
+def excess_of(top, rank, ratio, size):
+    """Records of the commonest value beyond `ratio` times those of all values from the `rank`-th on, by the greatest counts; positive where too many.
 
     A commonest value that has just as many records as allowed is one too many, and rounding is to that side.
     """
     tail = size
-    for place in range(l - 1):
+    for place in range(rank - 1):
         tail -= top[place]
     return top[0] - ratio * (1 - ROUNDING) * tail
 
@@ -192,13 +192,13 @@ def excess(limits, s, counts):
     field = s * N_LIMITS
     if limits[field + RATIO] < 0:
         return 0.0
-    l = np.int64(limits[field + LEAST_DISTINCT])
-    top = np.zeros(max(1, l - 1), np.int64)
+    rank = np.int64(limits[field + LEAST_DISTINCT])
+    top = np.zeros(max(1, rank - 1), np.int64)
     size = np.int64(0)
     for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
         size += counts[v]
         insert_top_inplace(top, counts[v])
-    return excess_of(top, l, limits[field + RATIO], size)
+    return excess_of(top, rank, limits[field + RATIO], size)
 
 
 @kernel

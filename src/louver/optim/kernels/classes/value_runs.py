@@ -249,8 +249,8 @@ def judged(values, runs, s, a, b, size):
     n_values = np.int64(limits[field + STOP]) - start
     is_distance, kind = limits[field + FARTHEST] >= 0, limits[field + DISTANCE]
     is_entropy, is_recursive = limits[field + LEAST_ENTROPY] > 0, limits[field + RATIO] >= 0
-    top, l = values.top, np.int64(limits[field + LEAST_DISTINCT])
-    top[: max(1, l - 1)] = 0
+    top, rank = values.top, np.int64(limits[field + LEAST_DISTINCT])
+    top[: max(1, rank - 1)] = 0
     heights = np.int64(limits[field + LEVELS]) - 1 if is_distance and kind == TREE_DISTANCE else 0
     current, gathered = values.current, values.gathered
     for h in range(heights):
@@ -271,7 +271,7 @@ def judged(values, runs, s, a, b, size):
         if is_entropy:
             entropy -= n / size * np.log(n / size)
         if is_recursive:
-            insert_top_inplace(top[: max(1, l - 1)], n)
+            insert_top_inplace(top[: max(1, rank - 1)], n)
         if not is_distance:
             continue
         if kind == ORDERED:
@@ -285,7 +285,7 @@ def judged(values, runs, s, a, b, size):
                 gathered[h] = 0
             current[h] = at
             gathered[h] += n
-    excess = excess_of(top, l, limits[field + RATIO], size) if is_recursive else 0.0
+    excess = excess_of(top, rank, limits[field + RATIO], size) if is_recursive else 0.0
     if kind == ORDERED and is_distance:
         total += apart(values, start, last, n_values, 1.0)
         return n_distinct, entropy, excess, total / max(1, n_values - 1)

@@ -69,8 +69,8 @@ def test_distance_is_the_transport_problem(kind):
 
 @pytest.mark.parametrize("kind", LKind)
 def test_l_diversity(kind):
-    l = {LKind.DISTINCT: 3, LKind.ENTROPY: 2.5, LKind.RECURSIVE: 2}[kind]
-    limits = limits_of(l=l, l_kind=kind, c=0.5 if kind is LKind.RECURSIVE else None)
+    least = {LKind.DISTINCT: 3, LKind.ENTROPY: 2.5, LKind.RECURSIVE: 2}[kind]
+    limits = limits_of(l=least, l_kind=kind, c=0.5 if kind is LKind.RECURSIVE else None)
     values = CODES.tolist()
     asked = {
         LKind.DISTINCT: has_distinct(values, 3),
@@ -85,22 +85,22 @@ def test_l_diversity(kind):
 
 
 @pytest.mark.parametrize("c", ["0.1", "0.3", "1", "1.7", "3"])
-@pytest.mark.parametrize("l", [1, 2, 3, 5])
-def test_recursive_diversity_in_exact_numbers_and_of_every_union(c, l):
+@pytest.mark.parametrize("rank", [1, 2, 3, 5])
+def test_recursive_diversity_in_exact_numbers_and_of_every_union(c, rank):
     """Counts times c that are whole numbers only on paper; a union of two diverse classes is diverse."""
-    limits, seen = limits_of(l=l, l_kind=LKind.RECURSIVE, c=float(c)), set()
+    limits, seen = limits_of(l=rank, l_kind=LKind.RECURSIVE, c=float(c)), set()
     every = [np.array(counts) for counts in product((0, 1, 3, 10), repeat=3)]
     diverse = []
     for few in every:
         counts = np.append(few, [30, 1] if few.sum() % 2 else [0, 1])
         rows = np.repeat(np.arange(N_VALUES), counts).tolist()
-        expected = has_recursive(rows, l, c)(range(len(rows)))
+        expected = has_recursive(rows, rank, c)(range(len(rows)))
         assert is_diverse(limits, counts) == expected
         assert (lack(limits, counts) == 0) == expected
         seen.add(expected)
         diverse += [counts] if expected else []
     assert all(is_diverse(limits, one + other) for one, other in combinations(diverse, 2))
-    assert (False in seen) == (l > 1 or float(c) <= 1)
+    assert (False in seen) == (rank > 1 or float(c) <= 1)
 
 
 @pytest.mark.parametrize("kind", Distance)
