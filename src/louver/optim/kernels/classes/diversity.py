@@ -193,7 +193,7 @@ def excess(limits, s, counts):
     if limits[field + RATIO] < 0:
         return 0.0
     rank = np.int64(limits[field + LEAST_DISTINCT])
-    top = np.zeros(max(1, rank - 1), np.int64)
+    top = np.zeros(max(np.int64(1), rank - 1), np.int64)
     size = np.int64(0)
     for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
         size += counts[v]
