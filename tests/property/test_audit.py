@@ -276,8 +276,7 @@ def test_reasons_are_smallest_sets(system):
         check_reasons(truth, options, oracle, int(truth.sum()) + 2)
 
 
-@SETTINGS
-@given(truth=truths(most=3), data=st.data())
+@few_or_many(5, 20, given(truth=truths(most=3), data=st.data()), SETTINGS)
 def test_reasons_that_hold_conditionals_are_smallest_sets(truth, data):
     """Twice the truth has the same shares: tables up to that size tell what a set without totals leaves open."""
     if truth.ndim < 2 or truth.size > 6:

@@ -231,10 +231,12 @@ def digest(release: Path) -> str:
     return found.hexdigest()
 
 
-MANY = [pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 106)]
+FEW = (1, 2, 4, 5)
+"""Sums and counts, as small tables and as large ones are protected."""
+MANY = [pytest.param(seed, marks=pytest.mark.long) for seed in range(106) if seed not in FEW]
 
 
-@pytest.mark.parametrize("seed", [*range(6), *MANY])
+@pytest.mark.parametrize("seed", [*FEW, *MANY])
 def test_an_attack_on_linked_tables_finds_nothing(tmp_path: Path, seed: int) -> None:
     """All that is published, and each firm's own knowledge, in a program over the crossed table."""
     firms = some_firms(seed)

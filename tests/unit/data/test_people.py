@@ -180,6 +180,7 @@ def test_long_numbers_of_persons_are_told_apart() -> None:
     assert common(file, {"id": ["007", f"1{'0' * 20}", "9" * 44 + "8"]}).of_earlier == pytest.approx(2 / 6)
 
 
+@pytest.mark.long
 def test_a_few_people_of_many_may_be_missed_by_a_sample_and_are_not_called_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
