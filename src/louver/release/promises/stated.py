@@ -465,7 +465,7 @@ class RuleAsked(_StatedPart):
     name: Name
     cells: Labels
     at_most: Count
-    of: Labels
+    of: Labels | None = None
 
 
 class GapAsked(_StatedPart):
