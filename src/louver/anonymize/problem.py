@@ -434,8 +434,8 @@ class Grouping(Protocol):
         ...
 
     @property
-    def levels(self) -> tuple[int | None, ...]:
-        """Level of a hierarchy that all groups publish, by column; empty where groups choose their own."""
+    def levels(self) -> tuple[Ints | None, ...]:
+        """Level of a hierarchy of each value that a column covers (-1: the lowest node); empty where groups choose their own."""
         ...
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
@@ -494,7 +494,7 @@ class Partition:
         return members, np.cumsum(self.sizes) - self.sizes
 
     @property
-    def levels(self) -> tuple[int | None, ...]:
+    def levels(self) -> tuple[Ints | None, ...]:
         return ()
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
@@ -532,8 +532,8 @@ def _people(
     return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
 
 
-def column_as_published(column: QuasiColumn, level: int | None) -> QuasiColumn:
-    """The column itself, or with one hierarchy level for all records."""
+def column_as_published(column: QuasiColumn, level: Ints | None) -> QuasiColumn:
+    """The column itself, or with given hierarchy levels."""
     return replace(column, level=level) if isinstance(column, TreeColumn) and level is not None else column
 
 
