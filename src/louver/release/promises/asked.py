@@ -66,6 +66,8 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
             ]
         if sorted(made, key=repr) != sorted(((s, asked[key], asked.get(kind)) for s in wanted), key=repr):
             yield f'"{name}" is not promised as requested'
+        if key == "l" and any(entry.get("c") != asked.get("c") for entry in by_name.get(name, [])):
+            yield '"l-diversity" is not promised with the requested c'
         if not all(_is_missing(entry, asked) for entry in by_name.get(name, [])):
             yield f'"{name}" treats values as missing that are not'
 

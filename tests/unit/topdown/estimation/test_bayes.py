@@ -167,6 +167,7 @@ def test_it_has_less_error_than_the_paper(tmp_path):
     assert errors["bayes"]["block"] < 0.9 * errors["plain"]["block"]
 
 
+@pytest.mark.long
 def test_leaves_are_known_by_their_most_precise_query(tmp_path):
     errors = {}
     for query in ("cells", "race", "total"):
@@ -216,6 +217,7 @@ COVARIATE = '[[topdown.covariates]]\ncolumn = "{}"\n'
 BOUND = '[[topdown.bounds]]\nname = "inhabited"\nfile = "leaves.csv"\nupper = "most"\n'
 
 
+@pytest.mark.long
 def test_public_numbers_help_and_those_that_say_nothing_cost_nothing(tmp_path):
     spec, errors = with_public_numbers(write_place(tmp_path)), {}
     more = {
@@ -285,6 +287,7 @@ def test_leaves_that_must_be_empty_expect_nobody():
     assert shares[:, 0].tolist() == [1, 0, 0.5, 0, 0.5]
 
 
+@pytest.mark.long
 def test_a_draw_is_rougher_than_the_release_and_as_far_from_it_as_the_truth(tmp_path):
     plan = make_plan(read_design(write_place(tmp_path)))
     truth = AssumedTruth.of(plan, true_leaves(plan.design))
