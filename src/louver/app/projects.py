@@ -96,6 +96,7 @@ class MoreOfProject(Options):
     """Further requirements on microdata, without the population and earlier records, which are separate files."""
 
     l_kind: Literal[tuple(L_KINDS)] = "distinct"  # type: ignore[valid-type]
+    c: str = ""
     t: str = ""
     distance: Literal[tuple(DISTANCES)] = ""  # type: ignore[valid-type]
     count_missing: bool = False
@@ -115,6 +116,7 @@ class MicrodataOfProject(Options):
     method: Literal[CHOICES] = "auto"  # type: ignore[valid-type]
     seconds: Literal[tuple(TIMES | ROUNDS)] = "10"  # type: ignore[valid-type]
     suppress: Literal[tuple(LEFT_OUT)] = "0"  # type: ignore[valid-type]
+    exceptions: Literal[tuple(LEFT_OUT)] = "0"  # type: ignore[valid-type]
     more: MoreOfProject = MoreOfProject()
 
 

@@ -56,6 +56,12 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
     recoded = [entry.get("columns") for entry in by_name.get("one-recoding", [])]
     if recoded != ([asked.get("quasi")] if asked.get("recoding") == "global" else []):
         yield '"one-recoding" is not promised as requested'
+    for entry in by_name.get("one-recoding", []):
+        records = next((one["records"] for one in by_name.get("records", ())), 0)
+        if entry.get("exceptions", 0) > asked.get("exceptions", 0) * (
+            records + manifest.results.get("suppressed", 0)
+        ):
+            yield '"one-recoding" has more exceptions than requested'
     for name, key, kind in (("l-diversity", "l", "l_kind"), ("t-closeness", "t", "distance")):
         wanted = asked.get("sensitive", []) if asked.get(key) is not None else []
         field = "kind" if key == "l" else "distance"
@@ -66,6 +72,8 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
             ]
         if sorted(made, key=repr) != sorted(((s, asked[key], asked.get(kind)) for s in wanted), key=repr):
             yield f'"{name}" is not promised as requested'
+        if key == "l" and any(entry.get("c") != asked.get("c") for entry in by_name.get(name, [])):
+            yield '"l-diversity" is not promised with the requested c'
         if not all(_is_missing(entry, asked) for entry in by_name.get(name, [])):
             yield f'"{name}" treats values as missing that are not'
 
