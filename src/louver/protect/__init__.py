@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
+from louver.data.parsing_once import parsing_once
 from louver.protect.cellkey import average, count_with_keys, noise_table_of, smallest_safe
 from louver.protect.keybounds import bounds_of
 from louver.protect.load import load
@@ -165,7 +166,8 @@ def protect(
     if out is not None:
         check_out(Path(out))
     folder = None if out is None else Path(out)
-    return (_with_noise if whole.options.method == "cellkey" else _protected)(whole, folder)
+    with parsing_once(whole.options.registry is not None):
+        return (_with_noise if whole.options.method == "cellkey" else _protected)(whole, folder)
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
@@ -175,8 +177,8 @@ def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedT
     loaded, solved, found = run.attend(_searched, request, register)
     log = None
     if register is not None and found.is_protected:
-        refusal, content = audit_together(request, loaded, solved, register)
-        found = replace(found, refusal=refusal)
+        together, content = audit_together(request, loaded, solved, register)
+        found = found.audited(together)
 
         def log(tables: Sequence[disclosures.Plain]) -> str:
             return register.append({**content, "protected": list(tables)})
@@ -244,9 +246,9 @@ def _with_noise(request: Request[ProtectOptions], out: Path | None) -> Protected
     )
     if not found.is_protected:
         return found
-    refusal, content = audit_noisy(request, tables, noise.most, register, small=limit)
-    found = replace(found, refusal=refusal)
-    if out is None or refusal is not None:
+    together, content = audit_noisy(request, tables, noise.most, register, small=limit)
+    found = found.audited(together)
+    if out is None or found.refusal is not None:
         return found
     publish_noisy(
         out,
