@@ -613,7 +613,7 @@ def test_a_folder_of_other_files_is_no_register(people: Path) -> None:
     published = publish(people, EVERYONE, "one").published
     before = sorted(os.listdir(published))
     with pytest.raises(
-        InputError, match="one is not a register but has other files; name a new or an empty folder"
+        InputError, match="one is not a register but contains other files; name a new or an empty folder"
     ):
         Register(published)
     assert sorted(os.listdir(published)) == before

@@ -8,7 +8,7 @@ import pytest
 
 import louver as lv
 from louver.release.manifest import Manifest
-from louver.release.promises.asked import weaknesses
+from louver.release.promises.requested import weaknesses
 from releases import doubt
 
 PEOPLE = pa.table(
