@@ -180,6 +180,8 @@ def test_runs_stand_side_by_side_and_a_curve_is_of_its_choices() -> None:
 
 def test_further_demands_are_told_as_the_verb_takes_them(people: str, tmp_path: Path) -> None:
     assert More().is_empty() and More().options(has_l=True, kept=["ill"], releases=tmp_path) == {}
+    recursive = More(l_kind="recursive", c="1.5").options(has_l=True, kept=[], releases=tmp_path)
+    assert recursive == {"l_kind": "recursive", "c": 1.5}
     more = More(l_kind="entropy", t="0.4", distance="equal", against=["first"], accept=True)
     more.codes = {"top_code": {"income": "900", "age": "80"}, "round_to": {"income": ""}}
     told = more.options(has_l=True, kept=["income"], releases=tmp_path)

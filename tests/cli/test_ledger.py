@@ -152,4 +152,4 @@ def test_a_reshaped_copy_is_admitted_and_other_people_take_a_word(
     made = call_louver("ledger", "init", second, "--epsilon", "1", "--new-population")
     assert made.code == 0 and "pays for: others.csv" in made.out
     nowhere = call_louver("ledger", "init", tmp_path / "x.ledger", "--epsilon", "1", "--new-population")
-    assert nowhere.code == 2 and "needs data beside x.ledger" in nowhere.err
+    assert nowhere.code == 2 and "needs a data file next to x.ledger" in nowhere.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import cache
 from math import exp, log
 
@@ -67,6 +68,17 @@ def has_entropy(values: Sequence[int], least: float) -> Callable[[Sequence[int]]
         inside = [values[i] for i in rows]
         shares = [inside.count(v) / len(inside) for v in set(inside)]
         return exp(-sum(s * log(s) for s in shares)) >= least - 1e-9
+
+    return is_allowed
+
+
+def has_recursive(values: Sequence[int], least: int, c: str) -> Callable[[Sequence[int]], bool]:
+    """Recursive (c, l)-diversity, c as a decimal number: r_1 < c (r_l + ... + r_m), counts descending."""
+
+    def is_allowed(rows: Sequence[int]) -> bool:
+        inside = [values[i] for i in rows]
+        counts = sorted((inside.count(v) for v in set(inside)), reverse=True)
+        return counts[0] < Fraction(c) * sum(counts[least - 1 :])
 
     return is_allowed
 

@@ -340,6 +340,7 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
         n_values=attribute.size,
         l=options.l,
         l_kind=LKind(options.l_kind),
+        c=options.c,
         t=options.t,
         distance=distance,
         ancestors=ancestors,

@@ -27,6 +27,7 @@ from louver.optim.kernels.classes.diversity import (
     LEAST_ENTROPY,
     N_LIMITS,
     ORDERED,
+    RATIO,
     START,
     STOP,
     TABLES,
@@ -360,6 +361,7 @@ class LKind(StrEnum):
 
     DISTINCT = "distinct"
     ENTROPY = "entropy"
+    RECURSIVE = "recursive"
 
 
 class Distance(StrEnum):
@@ -390,6 +392,8 @@ class Sensitive:
     l : float, optional
         Distinct values, or the exponential of the entropy, that every class needs.
     l_kind : LKind
+        RECURSIVE: the commonest value of a class has fewer than `c` times as many records as all values from the l-th commonest on.
+    c : float, optional
     t : float, optional
         Largest distance between a class and the whole table.
     distance : Distance
@@ -402,6 +406,7 @@ class Sensitive:
     n_values: int
     l: float | None = None  # noqa: E741 - the field's own name
     l_kind: LKind = LKind.DISTINCT
+    c: float | None = None
     t: float | None = None
     distance: Distance = Distance.EQUAL
     ancestors: Sequence[Ints] = ()
@@ -440,6 +445,7 @@ def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) 
         line[START - 1], line[STOP - 1] = start, start + s.n_values
         line[LEAST_DISTINCT - 1] = ceil(s.l) if s.l is not None and not is_entropy else 0
         line[LEAST_ENTROPY - 1] = log(s.l) if s.l is not None and is_entropy else -1.0
+        line[RATIO - 1] = s.c if s.c is not None and s.l_kind is LKind.RECURSIVE else -1.0
         line[FARTHEST - 1] = -1.0 if s.t is None else s.t
         line[DISTANCE - 1] = KERNEL_DISTANCE[s.distance]
         line[TABLES - 1] = table

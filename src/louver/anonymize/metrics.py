@@ -19,7 +19,16 @@ from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import Distance, LKind, QuasiColumn, given_values
 from louver.anonymize.generalise import Meaning, PublishedColumn, Sort
 from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, Grouping
-from louver.optim.kernels.classes.diversity import count_inplace, distance, n_sensitive_values, variety
+from louver.optim.kernels.classes.diversity import (
+    N_LIMITS,
+    START,
+    STOP,
+    count_inplace,
+    distance,
+    excess_of,
+    n_sensitive_values,
+    variety,
+)
 from louver.run import Run
 
 __all__ = [
@@ -306,7 +315,8 @@ class Reached:
     Attributes
     ----------
     l : float or None
-        Fewest distinct values, or the exponential of the least entropy; None where no l is required.
+        Fewest distinct values, the exponential of the least entropy, or the greatest l for which all classes are (c, l)-diverse; None where
+        no l is required.
     t : float or None
         Largest distance from the published table; None where no t is required.
     distance : str
@@ -340,8 +350,9 @@ def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ..
             count_inplace(limits, counts, codes, 1)
         for s, (fewest, entropy, farthest) in enumerate(worst):
             n_distinct, spread = variety(limits, s, counts)
+            ratio = problem.sensitive[s].c
             worst[s] = (
-                min(fewest, n_distinct),
+                min(fewest, n_distinct if ratio is None else _recursive_l(limits, s, counts, ratio)),
                 min(entropy, spread),
                 max(farthest, distance(limits, s, counts)),
             )
@@ -358,6 +369,16 @@ def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ..
         )
         for required, (fewest, entropy, farthest) in zip(problem.sensitive, worst, strict=True)
     )
+
+
+def _recursive_l(limits: Floats, s: int, counts: Ints, ratio: float) -> int:
+    """The greatest l for which a class is (ratio, l)-diverse in sensitive column s; 0 if it is for none."""
+    start, stop = (int(limits[s * N_LIMITS + place]) for place in (START, STOP))
+    descending = -np.sort(-counts[start:stop])
+    found, size = 0, int(descending.sum())
+    while found < stop - start and excess_of(descending, found + 1, ratio, size) <= 0 < size:
+        found += 1
+    return found
 
 
 NEARLY = 0.95

@@ -142,8 +142,15 @@ class AnonymizeOptions(VerbOptions):
     l: FiniteFloat | None = option(  # noqa: E741 - the field's own name
         None, "l-diversity of the sensitive columns.", metavar="L", group="protection", ge=1
     )
-    l_kind: Literal["distinct", "entropy"] = option(
-        "distinct", "Sort of l-diversity.", metavar="distinct|entropy", group="protection"
+    l_kind: Literal["distinct", "entropy", "recursive"] = option(
+        "distinct", "Sort of l-diversity.", metavar="distinct|entropy|recursive", group="protection"
+    )
+    c: FiniteFloat | None = option(
+        None,
+        "Recursive l-diversity: the commonest value has fewer than C times as many records as all from the l-th commonest on.",
+        metavar="C",
+        group="protection",
+        gt=0,
     )
     t: FiniteFloat | None = option(
         None, "t-closeness of the sensitive columns.", metavar="T", group="protection", ge=0, le=1
@@ -407,6 +414,7 @@ class AnonymizeOptions(VerbOptions):
         for flag, value in (("--l", self.l), ("--t", self.t)):
             if value is not None and not self.sensitive:
                 raise InputError(f"option {flag} needs --sensitive.", option=flag)
+        self._check_l_kind()
         if self.accept and not self.against:
             raise InputError("option --accept needs --against.", option="--accept")
         self._check_link()
@@ -439,6 +447,20 @@ class AnonymizeOptions(VerbOptions):
         for name in ("size", "accepted"):
             if getattr(self, name) is not None and self.carry != "bubble":
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
+
+    def _check_l_kind(self) -> None:
+        """Refuse a sort of l-diversity without what it needs."""
+        is_recursive = self.l_kind == "recursive"
+        if is_recursive and (self.l is None or self.c is None):
+            raise InputError("option --l-kind recursive needs --l and --c.", option="--l-kind")
+        if self.c is not None and not is_recursive:
+            raise InputError("option --c needs --l-kind recursive.", option="--c")
+        if is_recursive and self.unit is not None:
+            raise InputError(
+                "option --unit cannot be combined with --l-kind recursive: it counts records, of which a unit has several; "
+                "choose --l-kind distinct.",
+                option="--l-kind",
+            )
 
     def _check_bound(self) -> None:
         """Refuse time for a bound where none is proved."""
@@ -729,6 +751,7 @@ class AnonymizeKeywords(SourceKeywords, total=False):
     subproblem_seconds: float | None
     l: float | None  # noqa: E741 - the field's own name
     l_kind: str
+    c: float | None
     t: float | None
     distance: str | None
     count_missing: bool

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, floor
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from louver._arrays import Floats, Ints
 from louver._mixing import GOLDEN, mixed
 from louver.anonymize.columns import (
     Distance,
+    LKind,
     QuasiColumn,
     Sensitive,
     SetColumn,
@@ -225,7 +226,8 @@ class AnonymizeProblem:
 
         Notes
         -----
-        l values, or an entropy of log l, need l records. With the distance EQUAL a class of n records with c_v of value v is
+        l values, or an entropy of log l, need l records. Recursive diversity: with r records of the commonest value, at least l - 2 of the next
+        ones and more than r / c of the others, least where r = 1. With the distance EQUAL a class of n records with c_v of value v is
         1 - sum of min(q_v, c_v / n) from the whole table with shares q_v. Of a given n the best counts are found record by record, since
         every min is concave in c_v. A class without known values is close to any table, so t says nothing where values are missing;
         nor where records may be left out, since closeness is then measured against the rest.
@@ -233,6 +235,8 @@ class AnonymizeProblem:
         least = self.least_size
         for place, column in enumerate(self.sensitive):
             least = max(least, ceil(column.l or 0))
+            if column.l_kind is LKind.RECURSIVE and column.l is not None and column.c is not None:
+                least = max(least, min(self.n_records, ceil(column.l) - 1 + floor(1 / column.c) + 1))
             codes = self.requirements.sensitive[:, place]
             if column.t is None or column.distance is not Distance.EQUAL or self.max_suppressed:
                 continue

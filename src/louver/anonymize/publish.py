@@ -576,7 +576,9 @@ def promises_of(
         if not options.count_missing:
             common["unknown"] = line.texts.get(-1, [])
         if options.l is not None:
-            promises.append({"promise": "l-diversity", **common, "kind": options.l_kind, "l": options.l})
+            about_l = {"kind": options.l_kind, "l": options.l}
+            about_l |= {} if options.c is None else {"c": options.c}
+            promises.append({"promise": "l-diversity", **common, **about_l})
         if options.t is not None:
             levels = [level[line.codes].tolist() for level in line.limits.ancestors]
             closeness = {"distance": line.limits.distance.value, "hierarchy": levels, "t": options.t}

@@ -96,6 +96,7 @@ class MoreOfProject(Options):
     """Further requirements on microdata, without the population and the earlier records, which are separate files."""
 
     l_kind: Literal[tuple(L_KINDS)] = "distinct"  # type: ignore[valid-type]
+    c: str = ""
     t: str = ""
     distance: Literal[tuple(DISTANCES)] = ""  # type: ignore[valid-type]
     count_missing: bool = False

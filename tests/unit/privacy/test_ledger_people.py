@@ -148,7 +148,7 @@ def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, peopl
 
 
 def test_who_lies_beside_no_file_is_said_when_data_are_admitted(ledger: Ledger, people: Path) -> None:
-    with pytest.raises(InputError, match="--new-population needs data beside town.ledger"):
+    with pytest.raises(InputError, match="--new-population needs a data file next to town.ledger"):
         check_next_to(people.with_name("town.ledger"))
     check_next_to(people.with_name("people.csv.ledger"))
     town_ledger = new(people.parent, "town.ledger")

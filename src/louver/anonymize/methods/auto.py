@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver.anonymize.methods import diverse_growth, exact, greedy, k_member, sorted_cut
+from louver.anonymize.methods import diverse_growth, exact, greedy, sorted_cut
 from louver.anonymize.methods.method import Method
 from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, DistinctRecords, Partition
 from louver.anonymize.watch import NODES_PER_SECOND, Stopped, Watch
@@ -33,9 +33,6 @@ EXACT_RECORDS = 40
 
 EXACT_SHARE = 0.5
 NODES_PER_STEP = 10_000
-
-K_MEMBER_RECORDS = 50_000
-"""Up to this many records, k-member is one of the starts; its cost grows quadratically."""
 
 NEIGHBOURS = 12
 """Number of neighbouring points searched for a partner for a record."""
@@ -71,8 +68,7 @@ def solve(
     problem : AnonymizeProblem
     watch : Watch, optional
         Its time is for the start (the best of Greedy Search, the best cut of the sorted order and, where l or t is asked for,
-        `diverse_growth`, otherwise up to K_MEMBER_RECORDS records k-member), the neighbours with the bound, and the rounds. Without a limit in time or
-        steps there are MAX_SWEEPS sweeps.
+        `diverse_growth`), the neighbours with the bound, and the rounds. Without a limit in time or steps there are MAX_SWEEPS sweeps.
     steps : int, optional
         Rounds of annealing, in place of the time limit: the same answer on every machine with any number of workers.
     workers : int, optional
@@ -123,11 +119,8 @@ def _best_start(problem: AnonymizeProblem, watch: Watch) -> Partition:
     watch.found(problem, first.loss)
     starts = [first] if watch.is_over else [greedy.solve(problem, watch), first]
     watch.found(problem, starts[0].loss)
-    if diverse_growth.is_useful(problem):
-        if not watch.is_over:
-            starts.append(diverse_growth.solve(problem, watch))
-    elif problem.n_records <= K_MEMBER_RECORDS and not watch.is_over:
-        starts.append(k_member.solve(problem, watch))
+    if diverse_growth.is_useful(problem) and not watch.is_over:
+        starts.append(diverse_growth.solve(problem, watch))
     best = min(starts, key=lambda partition: partition.loss)
     watch.found(problem, best.loss)
     return replace(best, method="auto")

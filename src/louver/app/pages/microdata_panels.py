@@ -31,7 +31,11 @@ from louver.errors import InputError, LouverError
 
 __all__ = ["ClassesPanel", "More", "MorePanel", "curve", "distributions", "losses", "numbers", "tried"]
 
-L_KINDS = {"distinct": "different values", "entropy": "entropy"}
+L_KINDS = {
+    "distinct": "different values",
+    "entropy": "entropy",
+    "recursive": "recursive: the commonest value against the rarer ones",
+}
 DISTANCES = {
     "": "as the column is",
     "equal": "equal: all values are equally far apart",
@@ -54,6 +58,7 @@ class More:
     """Requirements in addition to k; numbers as they were typed."""
 
     l_kind: str = "distinct"
+    c: str = ""
     t: str = ""
     distance: str = ""
     count_missing: bool = False
@@ -79,6 +84,8 @@ class More:
             If a number is not one, or a person key is named without the records of an earlier release.
         """
         content: dict[str, Any] = {"l_kind": self.l_kind} if has_l and self.l_kind != "distinct" else {}
+        if content.get("l_kind") == "recursive":
+            content |= {"c": _number(self.c, "c of recursive diversity")}
         content |= {"t": _number(self.t, "t")} if self.t else {}
         content |= {"distance": self.distance} if self.t and self.distance else {}
         content |= {"count_missing": True} if self.count_missing and (has_l or self.t) else {}
@@ -219,7 +226,17 @@ class MorePanel:
             Tag("span", "s", "l counts")
             select(L_KINDS, more.l_kind, partial(self._set, "l_kind"), "l counts")
         text_field(
+<<<<<<< HEAD
             "t: maximum distance of a class from the whole file, 0 to 1 (empty: no requirement)",
+=======
+            "c, if recursive: the commonest value has fewer than c times the records of all from the l-th on",
+            more.c,
+            partial(self._set, "c"),
+            inputmode="decimal",
+        )
+        text_field(
+            "t: how far a class may be from the whole file, 0 to 1 (empty: no requirement)",
+>>>>>>> main
             more.t,
             partial(self._set, "t"),
             inputmode="decimal",

@@ -1,4 +1,4 @@
-"""l-diversity, distinct or by entropy, and the counts of sensitive values by class that t-closeness shares."""
+"""l-diversity, distinct, by entropy or recursive, and the counts of sensitive values by class that t-closeness shares."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
@@ -60,11 +61,15 @@ class AboutSensitive(Promise):
 
 
 class LDiversity(AboutSensitive):
-    """Every class has l distinct sensitive values, or the entropy of l equally frequent ones."""
+    """Every class has l distinct sensitive values, or the entropy of l equally frequent ones, or is recursively (c, l)-diverse.
+
+    Recursive: the commonest value of a class has fewer than c times as many records as all values from the l-th commonest on.
+    """
 
     promise: Literal["l-diversity"]
-    kind: Literal["distinct", "entropy"]
+    kind: Literal["distinct", "entropy", "recursive"]
     l: Annotated[float, Field(ge=1)]  # noqa: E741 - the field's own name
+    c: Annotated[float, Field(gt=0)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class SensitiveCounts:
 
 
 def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
-    """Count the values of every class, or its entropy."""
+    """Count the values of every class, or its entropy, or compare its commonest value with the rarer ones."""
     counts = count_sensitive(context, promise)
     if not counts.n_classes:
         return Outcome(True, "no records")
@@ -103,12 +108,32 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
         fewest = min(int((block > 0).sum(axis=1).min()) for block in counts.blocks())
         detail = f"least diverse class has {fewest} values, promised {promise.l:g}"
         return Outcome(fewest >= promise.l, detail)
+    if promise.kind == "recursive":
+        return _check_recursive(counts, promise)
     sizes = np.bincount(counts.of_class, counts.n)
     shares = counts.n / sizes[counts.of_class]
     entropy = np.bincount(counts.of_class, -shares * np.log(shares), minlength=counts.n_classes)
     least = float(np.exp(entropy.min()))
     detail = f"least entropy equals that of {least:.4g} values, promised {promise.l:g}"
     return Outcome(least >= promise.l - TOLERANCE, detail)
+
+
+def _check_recursive(counts: SensitiveCounts, promise: LDiversity) -> Outcome:
+    """In whole numbers: c is the decimal number that is written in the promise."""
+    if promise.c is None:
+        raise Malformed("a promise of recursive diversity does not say c")
+    c, first = Fraction(repr(promise.c)), math.ceil(promise.l) - 1
+    n_failing = 0
+    for block in counts.blocks():
+        descending = -np.sort(-block, axis=1)
+        for commonest, rarer in zip(
+            descending[:, 0].tolist(), descending[:, first:].sum(axis=1).tolist(), strict=True
+        ):
+            n_failing += commonest >= c * rarer
+    what = f"({promise.c:g}, {promise.l:g})-diverse"
+    if n_failing:
+        return Outcome(False, f"{n_failing:,} of {counts.n_classes:,} classes are not {what}")
+    return Outcome(True, f"all {counts.n_classes:,} classes are {what}")
 
 
 def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCounts:

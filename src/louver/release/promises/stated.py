@@ -240,7 +240,8 @@ class AnonymizeParameters(_StatedPart):
     accepted: int | None = None
     subproblem_seconds: Number | None = None
     l: Number | None = None  # noqa: E741 - the field's own name
-    l_kind: Literal["distinct", "entropy"] | None = None
+    l_kind: Literal["distinct", "entropy", "recursive"] | None = None
+    c: Number | None = None
     t: Number | None = None
     distance: Literal["equal", "ordered", "hierarchical"] | None = None
     count_missing: bool = False

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from louver.anonymize.columns import NumericColumn, Sensitive, SetColumn, TreeColumn
-from louver.anonymize.methods import auto, exact, greedy, k_member
+from louver.anonymize.methods import auto, exact, greedy
 from louver.anonymize.methods import sorted_cut as sorted_method
 from louver.anonymize.methods.auto import find_neighbours
 from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem
@@ -61,7 +61,7 @@ PROBLEMS = {
 
 
 def start_loss(problem):
-    return min(solve(problem).loss for solve in (greedy.solve, sorted_method.solve, k_member.solve))
+    return min(solve(problem).loss for solve in (greedy.solve, sorted_method.solve))
 
 
 @pytest.fixture

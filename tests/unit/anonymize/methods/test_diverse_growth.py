@@ -13,7 +13,7 @@ from louver.anonymize.columns import Distance, LKind, NumericColumn, Sensitive
 from louver.anonymize.methods import auto, diverse_growth, greedy
 from louver.anonymize.problem import AnonymizeProblem
 from louver.anonymize.watch import Watch
-from oracles.partitions import interval_loss, is_close, least_loss
+from oracles.partitions import has_recursive, interval_loss, is_close, least_loss
 
 N_VALUES = 6
 ANCESTORS = (np.array([0, 0, 1, 1, 2, 2]), np.zeros(6, int))
@@ -46,6 +46,7 @@ def entropy_of(values):
 CASES = {
     "distinct": {"l": 5},
     "entropy": {"l": 4.0, "l_kind": LKind.ENTROPY},
+    "recursive": {"l": 3, "l_kind": LKind.RECURSIVE, "c": 0.9},
     "equal": {"t": 0.3},
     "ordered": {"t": 0.15, "distance": Distance.ORDERED},
     "hierarchical": {"t": 0.25, "distance": Distance.HIERARCHICAL, "ancestors": ANCESTORS},
@@ -57,6 +58,8 @@ def is_publishable(case, ill, rows):
     """Whether a class of source rows meets k and what the case asks, from the definitions."""
     of = CASES[case]
     values = ill[rows]
+    if of.get("l_kind") is LKind.RECURSIVE and not has_recursive(values.tolist(), 3, "0.9")(range(len(rows))):
+        return False
     if len(rows) < 4 or (of.get("l_kind") is None and len(set(values.tolist())) < of.get("l", 0)):
         return False
     if of.get("l_kind") is LKind.ENTROPY and entropy_of(values) < of["l"] - 1e-9:
@@ -128,6 +131,18 @@ def test_the_least_size_counts_only_what_always_holds():
     assert least(np.where(np.arange(60) == 7, -1, ill)) == 2
     entropy = [asked(ill, l=3.2, l_kind=LKind.ENTROPY)]
     assert AnonymizeProblem.build([column], k=2, sensitive=entropy).least_publishable == 4
+
+
+@pytest.mark.parametrize(("rank", "c"), [(2, "0.4"), (3, "1"), (3, "0.5"), (2, "1.5"), (4, "0.7")])
+def test_no_smaller_class_is_recursively_diverse(rank, c):
+    ill = np.arange(60) % N_VALUES
+    sensitive = [asked(ill, l=rank, c=float(c), l_kind=LKind.RECURSIVE)]
+    column = NumericColumn(name="x", values=np.arange(60.0))
+    least = AnonymizeProblem.build([column], k=1, sensitive=sensitive).least_publishable
+    assert least >= rank
+    for size in range(1, min(least, 7)):
+        for rows in combinations_with_replacement(range(N_VALUES), size):
+            assert not has_recursive(rows, rank, c)(range(size))
 
 
 def test_the_least_size_is_that_of_the_table_by_which_classes_are_judged():

@@ -15,9 +15,11 @@ import pytest
 from pyarrow import csv
 
 import louver as lv
+from louver.errors import InfeasibleError
 from louver.release.manifest import read_manifest
+from louver.release.promises.asked import weaknesses
 from louver.schema.spec import read_spec
-from releases import edit
+from releases import doubt, edit
 
 DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 3)]
 COLUMNS: dict[str, pa.Array] = {
@@ -37,6 +39,7 @@ COLUMNS: dict[str, pa.Array] = {
 ASKED: dict[str, dict[str, Any]] = {
     "l": {"l": 2},
     "entropy": {"l": 1.5, "l_kind": "entropy"},
+    "recursive": {"l": 2, "l_kind": "recursive", "c": 2.5},
     "equal": {"t": 0.6},
     "ordered": {"t": 0.6, "distance": "ordered"},
 }
@@ -72,6 +75,31 @@ def test_an_honest_release_verifies(kind: str, column: pa.Array, tmp_path: Path)
             out = tmp_path / f"{name}-{suppress}"
             release.write(out)
             assert lv.verify(out).passed, str(lv.verify(out))
+
+
+def test_recursive_diversity_is_counted_in_whole_numbers_and_what_was_asked_must_be_promised(
+    tmp_path: Path,
+) -> None:
+    """Ten records of the commonest illness: 0.4 times the 25 others are just as many, and that is too many."""
+    ill = pa.array(["flu"] * 10 + ["cold"] * 9 + ["ulcer"] * 8 + ["gout"] * 8)
+    table = pa.table({"age": [1] * 35, "ill": ill})
+    options = {"quasi": ["age"], "sensitive": ["ill"], "k": 3, "l_kind": "recursive"}
+    with pytest.raises(InfeasibleError):
+        lv.anonymize(table, **options, l=2, c=0.4)
+    release = lv.anonymize(table, **options, l=2, c=0.41)
+    assert [line.l for line in release.reached] == [2.0]
+    out = tmp_path / "release"
+    release.write(out)
+    assert doubt(out, "l-diversity").passed
+    assert not doubt(out, "l-diversity", c=0.4).passed
+    assert not doubt(out, "l-diversity", l=3).passed
+    assert not doubt(out, "l-diversity", c=None).passed
+    manifest = read_manifest(out)
+    assert not list(weaknesses(manifest))
+    manifest.promises[:] = [
+        {**entry, "c": 5.0} if entry["promise"] == "l-diversity" else entry for entry in manifest.promises
+    ]
+    assert '"l-diversity" is not promised with the requested c' in list(weaknesses(manifest))
 
 
 def test_an_honest_hierarchical_release_verifies(tmp_path: Path) -> None:

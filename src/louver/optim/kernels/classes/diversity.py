@@ -1,8 +1,8 @@
 """Which classes may be published: l-diversity and t-closeness of sensitive columns, and matches in a population.
 
 A class is judged by how often each value of each sensitive column occurs in it, among the records that have one. All requirements are closed under
-uniting classes: distinct values only grow, entropy is concave, earth mover's distances are convex, and a larger region
-matches more of the population.
+uniting classes: distinct values only grow, entropy is concave, earth mover's distances are convex, a larger region
+matches more of the population, and what recursive diversity compares is subadditive (`excess`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.optim.kernels import kernel
+from louver.optim.kernels import inner, kernel
 from louver.optim.kernels.classes.loss import contains
 
 __all__ = [
@@ -22,7 +22,10 @@ __all__ = [
     "Requirements",
     "count_inplace",
     "distance",
+    "excess",
+    "excess_of",
     "has_matches",
+    "insert_top_inplace",
     "is_diverse",
     "lack",
     "n_known",
@@ -31,12 +34,14 @@ __all__ = [
 ]
 
 EQUAL, ORDERED, TREE_DISTANCE = 0, 1, 2
+ROUNDING = 1e-12
+"""Share by which c times a number of records may be rounded."""
 SLACK = 1e-12
 """Tolerance for rounding in entropies and distances, far below what `verify` allows."""
 
 # The requirements on each sensitive column are one array of numbers, for the reason given in the loss kernels: how
 # many columns there are, N_LIMITS numbers for each of them, then the tables they point to.
-N_LIMITS = 8
+N_LIMITS = 9
 START, STOP = 1, 2
 """Where the values of the column start in arrays over all values."""
 LEAST_DISTINCT = 3
@@ -50,6 +55,8 @@ TABLES = 7
 """Where the shares of its values in the whole table start; for TREE_DISTANCE the node above value a at height h stands
 (h + 1) * values + a further on."""
 LEVELS = 8
+RATIO = 9
+"""c of recursive (c, l)-diversity, whose l is LEAST_DISTINCT; negative asks for nothing."""
 
 
 class Requirements(NamedTuple):
@@ -151,6 +158,49 @@ def variety(limits, s, counts):
     return n_distinct, entropy
 
 
+@inner
+def insert_top_inplace(top, n):
+    """Put a count into a list of the greatest counts, which descends."""
+    at = top.shape[0] - 1
+    if n <= top[at]:
+        return
+    while at > 0 and top[at - 1] < n:
+        top[at] = top[at - 1]
+        at -= 1
+    top[at] = n
+
+
+@inner
+def excess_of(top, rank, ratio, size):
+    """Records of the commonest value beyond `ratio` times those of all values from the `rank`-th on, by the greatest counts; positive where too many.
+
+    A commonest value that has just as many records as allowed is one too many, and rounding is to that side.
+    """
+    tail = size
+    for place in range(rank - 1):
+        tail -= top[place]
+    return top[0] - ratio * (1 - ROUNDING) * tail
+
+
+@kernel
+def excess(limits, s, counts):
+    """`excess_of` a class in sensitive column s; 0 where it is not asked for.
+
+    With counts r of n records in all it is r_1 - c (n - r_1 - ... - r_(l-1)), in which every sum of the greatest counts is subadditive over
+    classes: a union of classes with no excess has none.
+    """
+    field = s * N_LIMITS
+    if limits[field + RATIO] < 0:
+        return 0.0
+    rank = np.int64(limits[field + LEAST_DISTINCT])
+    top = np.zeros(max(np.int64(1), rank - 1), np.int64)
+    size = np.int64(0)
+    for v in range(np.int64(limits[field + START]), np.int64(limits[field + STOP])):
+        size += counts[v]
+        insert_top_inplace(top, counts[v])
+    return excess_of(top, rank, limits[field + RATIO], size)
+
+
 @kernel
 def is_diverse(limits, counts):
     """Whether a class with these counts of sensitive values may be published."""
@@ -158,6 +208,8 @@ def is_diverse(limits, counts):
         field = s * N_LIMITS
         n_distinct, entropy = variety(limits, s, counts)
         if n_distinct < limits[field + LEAST_DISTINCT] or entropy < limits[field + LEAST_ENTROPY] - SLACK:
+            return False
+        if excess(limits, s, counts) > 0:
             return False
         farthest = limits[field + FARTHEST]
         if farthest >= 0 and distance(limits, s, counts) > farthest + SLACK:
@@ -167,7 +219,8 @@ def is_diverse(limits, counts):
 
 @kernel
 def lack(limits, counts):
-    """How far a class with these counts is from being diverse, 0 if it is: what is missing in values and entropy, and the distance beyond."""
+    """How far a class with these counts is from being diverse, 0 if it is: what is missing in values and entropy, the distance beyond, and the share of records in
+    excess."""
     total = 0.0
     for s in range(np.int64(limits[0])):
         field = s * N_LIMITS
@@ -175,6 +228,7 @@ def lack(limits, counts):
         total += max(0.0, limits[field + LEAST_DISTINCT] - n_distinct)
         if entropy < limits[field + LEAST_ENTROPY] - SLACK:
             total += limits[field + LEAST_ENTROPY] - entropy
+        total += max(0.0, excess(limits, s, counts)) / max(1, n_known(limits, s, counts))
         farthest = limits[field + FARTHEST]
         if farthest >= 0:
             beyond = distance(limits, s, counts) - farthest

@@ -13,6 +13,7 @@ from louver.optim.kernels.classes.diversity import (
     SLACK,
     count_inplace,
     distance,
+    excess,
     has_matches,
     n_known,
     n_sensitive_values,
@@ -162,6 +163,8 @@ def steps_to_wait(limits, shrinking, growing):
                     return np.int64(-1)
                 wait = max(wait, np.int64(1))
             if entropy < limits[field + LEAST_ENTROPY] - SLACK:
+                wait = max(wait, np.int64(1))
+            if excess(limits, s, counts) > 0:
                 wait = max(wait, np.int64(1))
             farthest = limits[field + FARTHEST]
             if farthest < 0:

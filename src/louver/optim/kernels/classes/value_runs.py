@@ -30,11 +30,14 @@ from louver.optim.kernels.classes.diversity import (
     LEVELS,
     N_LIMITS,
     ORDERED,
+    RATIO,
     SLACK,
     START,
     STOP,
     TABLES,
     TREE_DISTANCE,
+    excess_of,
+    insert_top_inplace,
     n_sensitive_values,
 )
 
@@ -70,6 +73,8 @@ class SensitiveValues(NamedTuple):
         Share of that node.
     current, gathered : int64 (heights,)
         Room for the node that a walk along runs has come to at each height, and its records.
+    top : int64
+        Room for the greatest counts of a class.
     """
 
     limits: NDArray[np.float64]
@@ -81,6 +86,7 @@ class SensitiveValues(NamedTuple):
     node_share: NDArray[np.float64]
     current: NDArray[np.int64]
     gathered: NDArray[np.int64]
+    top: NDArray[np.int64]
 
 
 class ClassRuns(NamedTuple):
@@ -113,9 +119,10 @@ class ClassRuns(NamedTuple):
 def sensitive_values(limits):
     """What is known about the values before any class is examined."""
     n_columns, n = np.int64(limits[0]), n_sensitive_values(limits)
-    most = np.int64(0)
+    most, n_top = np.int64(0), np.int64(1)
     for s in range(n_columns):
         most = max(most, np.int64(limits[s * N_LIMITS + LEVELS]) - 1)
+        n_top = max(n_top, np.int64(limits[s * N_LIMITS + LEAST_DISTINCT]) - 1)
     place = np.empty(n, np.int64)
     share, up_to, before = np.empty(n), np.empty(n), np.empty(n)
     node, node_share = np.zeros((most, n), np.int64), np.zeros((most, n))
@@ -146,7 +153,8 @@ def sensitive_values(limits):
                 node[h, start + position] = np.int64(limits[nodes + order[position]])
                 node_share[h, start + position] = shares[node[h, start + position]]
     room, more_room = np.empty(most, np.int64), np.empty(most, np.int64)
-    return SensitiveValues(limits, place, share, up_to, before, node, node_share, room, more_room)
+    top = np.empty(n_top, np.int64)
+    return SensitiveValues(limits, place, share, up_to, before, node, node_share, room, more_room, top)
 
 
 @kernel
@@ -198,7 +206,7 @@ def measure_inplace(values, runs, c):
             run = runs.following[run]
         runs.known[c, s] = size
         if values.limits[s * N_LIMITS + FARTHEST] >= 0 and size > 0:
-            runs.far[c, s] = size * judged(values, runs, s, runs.first[c, s], NONE, size)[2]
+            runs.far[c, s] = size * judged(values, runs, s, runs.first[c, s], NONE, size)[3]
 
 
 @inner
@@ -218,10 +226,12 @@ def is_union_diverse(values, runs, c, d):
         field = s * N_LIMITS
         other = runs.first[d, s] if d >= 0 else NONE
         size = runs.known[c, s] + (runs.known[d, s] if d >= 0 else 0)
-        n_distinct, entropy, distance = judged(values, runs, s, runs.first[c, s], other, size)
+        n_distinct, entropy, excess, distance = judged(values, runs, s, runs.first[c, s], other, size)
         if n_distinct < values.limits[field + LEAST_DISTINCT]:
             return False
         if entropy < values.limits[field + LEAST_ENTROPY] - SLACK:
+            return False
+        if excess > 0:
             return False
         farthest = values.limits[field + FARTHEST]
         if farthest >= 0 and distance > farthest + SLACK:
@@ -231,14 +241,16 @@ def is_union_diverse(values, runs, c, d):
 
 @inner
 def judged(values, runs, s, a, b, size):
-    """Distinct values, entropy and distance from the whole table of two linked lists of runs, of `size` records together."""
+    """Distinct values, entropy, excess and distance from the whole table of two linked lists of runs, of `size` records together."""
     if size == 0:
-        return 0, 0.0, 0.0
+        return 0, 0.0, 0.0, 0.0
     limits, field = values.limits, s * N_LIMITS
     start = np.int64(limits[field + START])
     n_values = np.int64(limits[field + STOP]) - start
     is_distance, kind = limits[field + FARTHEST] >= 0, limits[field + DISTANCE]
-    is_entropy = limits[field + LEAST_ENTROPY] > 0
+    is_entropy, is_recursive = limits[field + LEAST_ENTROPY] > 0, limits[field + RATIO] >= 0
+    top, rank = values.top, np.int64(limits[field + LEAST_DISTINCT])
+    top[: max(1, rank - 1)] = 0
     heights = np.int64(limits[field + LEVELS]) - 1 if is_distance and kind == TREE_DISTANCE else 0
     current, gathered = values.current, values.gathered
     for h in range(heights):
@@ -258,6 +270,8 @@ def judged(values, runs, s, a, b, size):
         n_distinct += 1
         if is_entropy:
             entropy -= n / size * np.log(n / size)
+        if is_recursive:
+            insert_top_inplace(top[: max(1, rank - 1)], n)
         if not is_distance:
             continue
         if kind == ORDERED:
@@ -271,12 +285,13 @@ def judged(values, runs, s, a, b, size):
                 gathered[h] = 0
             current[h] = at
             gathered[h] += n
+    excess = excess_of(top, rank, limits[field + RATIO], size) if is_recursive else 0.0
     if kind == ORDERED and is_distance:
         total += apart(values, start, last, n_values, 1.0)
-        return n_distinct, entropy, total / max(1, n_values - 1)
+        return n_distinct, entropy, excess, total / max(1, n_values - 1)
     for h in range(heights):
         total += max(0.0, gathered[h] / size - values.node_share[h, start + current[h]])
-    return n_distinct, entropy, total / (heights + 1)
+    return n_distinct, entropy, excess, total / (heights + 1)
 
 
 @inner

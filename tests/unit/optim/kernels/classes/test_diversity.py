@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -14,11 +14,12 @@ from louver.optim.kernels.classes.diversity import (
     distance,
     has_matches,
     is_diverse,
+    lack,
     n_sensitive_values,
 )
 from louver.optim.kernels.classes.loss import class_regions
 from mixed_records import mixed_problem
-from oracles.partitions import has_distinct, has_entropy
+from oracles.partitions import has_distinct, has_entropy, has_recursive
 
 N_VALUES = 5
 CODES = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4, 1])
@@ -68,13 +69,38 @@ def test_distance_is_the_transport_problem(kind):
 
 @pytest.mark.parametrize("kind", LKind)
 def test_l_diversity(kind):
-    limits = limits_of(l=2.5 if kind is LKind.ENTROPY else 3, l_kind=kind)
-    asked = has_entropy(CODES.tolist(), 2.5) if kind is LKind.ENTROPY else has_distinct(CODES.tolist(), 3)
+    least = {LKind.DISTINCT: 3, LKind.ENTROPY: 2.5, LKind.RECURSIVE: 2}[kind]
+    limits = limits_of(l=least, l_kind=kind, c=0.5 if kind is LKind.RECURSIVE else None)
+    values = CODES.tolist()
+    asked = {
+        LKind.DISTINCT: has_distinct(values, 3),
+        LKind.ENTROPY: has_entropy(values, 2.5),
+        LKind.RECURSIVE: has_recursive(values, 2, "0.5"),
+    }[kind]
     seen = set()
     for members in combinations(range(10), 4):
         seen.add(asked(members))
         assert is_diverse(limits, counted(limits, members)) == asked(members)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("c", ["0.1", "0.3", "1", "1.7", "3"])
+@pytest.mark.parametrize("rank", [1, 2, 3, 5])
+def test_recursive_diversity_in_exact_numbers_and_of_every_union(c, rank):
+    """Counts times c that are whole numbers only on paper; a union of two diverse classes is diverse."""
+    limits, seen = limits_of(l=rank, l_kind=LKind.RECURSIVE, c=float(c)), set()
+    every = [np.array(counts) for counts in product((0, 1, 3, 10), repeat=3)]
+    diverse = []
+    for few in every:
+        counts = np.append(few, [30, 1] if few.sum() % 2 else [0, 1])
+        rows = np.repeat(np.arange(N_VALUES), counts).tolist()
+        expected = has_recursive(rows, rank, c)(range(len(rows)))
+        assert is_diverse(limits, counts) == expected
+        assert (lack(limits, counts) == 0) == expected
+        seen.add(expected)
+        diverse += [counts] if expected else []
+    assert all(is_diverse(limits, one + other) for one, other in combinations(diverse, 2))
+    assert (False in seen) == (rank > 1 or float(c) <= 1)
 
 
 @pytest.mark.parametrize("kind", Distance)

@@ -14,6 +14,7 @@ ANCESTORS = (np.array([0, 0, 1, 1, 2, 2, 0, 1]), np.array([0, 0, 1, 1, 1, 1, 0, 
 ASKED = {
     "distinct": {"l": 3},
     "entropy": {"l": 2.5, "l_kind": LKind.ENTROPY},
+    "recursive": {"l": 2, "l_kind": LKind.RECURSIVE, "c": 1.6},
     "equal": {"t": 0.4},
     "ordered": {"t": 0.2, "distance": Distance.ORDERED},
     "hierarchical": {"t": 0.3, "distance": Distance.HIERARCHICAL, "ancestors": ANCESTORS},
