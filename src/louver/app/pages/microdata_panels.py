@@ -226,17 +226,13 @@ class MorePanel:
             Tag("span", "s", "l counts")
             select(L_KINDS, more.l_kind, partial(self._set, "l_kind"), "l counts")
         text_field(
-<<<<<<< HEAD
-            "t: maximum distance of a class from the whole file, 0 to 1 (empty: no requirement)",
-=======
             "c, if recursive: the commonest value has fewer than c times the records of all from the l-th on",
             more.c,
             partial(self._set, "c"),
             inputmode="decimal",
         )
         text_field(
-            "t: how far a class may be from the whole file, 0 to 1 (empty: no requirement)",
->>>>>>> main
+            "t: maximum distance of a class from the whole file, 0 to 1 (empty: no requirement)",
             more.t,
             partial(self._set, "t"),
             inputmode="decimal",

@@ -66,15 +66,10 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
             ]
         if sorted(made, key=repr) != sorted(((s, request[key], request.get(kind)) for s in wanted), key=repr):
             yield f'"{name}" is not promised as requested'
-<<<<<<< HEAD:src/louver/release/promises/requested.py
+        if key == "l" and any(entry.get("c") != request.get("c") for entry in by_name.get(name, [])):
+            yield '"l-diversity" is not promised with the requested c'
         if not all(_is_missing(entry, request) for entry in by_name.get(name, [])):
             yield f'"{name}" counts values as missing that are not missing'
-=======
-        if key == "l" and any(entry.get("c") != asked.get("c") for entry in by_name.get(name, [])):
-            yield '"l-diversity" is not promised with the requested c'
-        if not all(_is_missing(entry, asked) for entry in by_name.get(name, [])):
-            yield f'"{name}" treats values as missing that are not'
->>>>>>> main:src/louver/release/promises/asked.py
 
 
 def _is_missing(entry: Entry, request: Entry) -> bool:
