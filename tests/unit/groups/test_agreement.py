@@ -196,7 +196,7 @@ def test_a_paid_release_passes_and_says_what_both_lose(paid: Path) -> None:
         "neighbours": "change-record",
     }
     assert SECRET not in (paid / "manifest.json").read_text()
-    assert "beside epsilon = 20" in (paid / "report.html").read_text()
+    assert "in addition to epsilon = 20" in (paid / "report.html").read_text()
     assert "Agreement with people" in (paid / "report.html").read_text()
 
 
