@@ -1,13 +1,14 @@
 """anonymize of files beyond memory: seconds per million records, memory of all processes together, loss against a whole run.
 
 Run: python benchmarks/anonymize_beyond.py [--records 20000000] [--whole 1000000] [--seconds-per-million 30] [--engine local:2]
-                                           [--folder DIR] [--small]
+                                           [--kill-after S] [--folder DIR] [--small]
 
 Makes a file of people (Parquet, seeded, streamed): 8 quasi-identifiers like those of Adult, of 2 to 20,000 values, that depend on one
 another, and one sensitive column. Its first records are anonymised whole, and in parts with as many seconds a record; then the whole
-file in parts. --engine dask starts a scheduler and two worker processes of one thread on this machine, and ends them.
-Memory is the sum of the proportional set sizes (pages shared by processes counted once) of this process's child and all below it, and
-of the workers, looked at every second; the file cache is not in it. The files are removed at the end.
+file in parts. --engine dask starts a scheduler and two worker processes of one thread on this machine, and ends them; --kill-after kills one
+of them while the whole file is in work, and it is started anew.
+Memory is the sum of the proportional set sizes (pages shared by processes counted once) of all processes below this one, the workers
+among them, looked at every second; the file cache is not in it. The files are removed at the end.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ def main() -> None:
     parser.add_argument("--method", default="auto")
     parser.add_argument("--engine", default="local:2", help="local:N, or dask for two worker processes here")
     parser.add_argument("--folder", help="where the files and the release go (the system's temporary folder)")
+    parser.add_argument(
+        "--kill-after", type=float, help="with --engine dask: seconds after which a worker dies"
+    )
     parser.add_argument("--skip-whole", action="store_true", help="only the large file, in parts")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
@@ -61,7 +65,7 @@ def main() -> None:
     print(f"louver {lv.__version__}, numpy {np.__version__}, {os.cpu_count()} cores, load {os.getloadavg()}")
     with (
         tempfile.TemporaryDirectory(dir=options.folder) as folder,
-        engine(options.engine) as (address, others),
+        engine(options.engine) as (address, workers),
     ):
         place = Path(folder)
         write_people(place / "people.parquet", options.records)
@@ -80,10 +84,13 @@ def main() -> None:
                 seconds = ["--seconds", str(options.seconds_per_million * n / 1e6)]
                 time_limit = seconds if options.steps is None else ["--steps", str(options.steps)]
                 given = [*time_limit, "--method", options.method, *(parts if how == "in parts" else [])]
-                run(place, file, how, given, others)
+                dying = workers[:1] if file == "people" and options.kill_after else []
+                run(place, file, how, given, dying, options.kill_after or 0)
 
 
-def run(folder: Path, file: str, how: str, given: list[str], others: list[psutil.Process]) -> None:
+def run(
+    folder: Path, file: str, how: str, given: list[str], dying: list[psutil.Process], kill_after: float
+) -> None:
     """One call of the command in a process of its own, and what it took."""
     out = folder / f"{file}-{how.replace(' ', '-')}"
     command = [
@@ -108,8 +115,10 @@ def run(folder: Path, file: str, how: str, given: list[str], others: list[psutil
     started = time.perf_counter()
     with (
         subprocess.Popen([*command, *given, "--json"], stdout=subprocess.PIPE) as child,
-        peak_of(child.pid, others) as peak,
+        peak() as found,
     ):
+        for worker in dying:
+            threading.Timer(kill_after, worker.kill).start()
         assert child.stdout is not None
         told = json.loads(child.stdout.read() or "{}")
     seconds = time.perf_counter() - started
@@ -120,12 +129,13 @@ def run(folder: Path, file: str, how: str, given: list[str], others: list[psutil
     stages = ", ".join(f"{name} {took:.0f}" for name, took in told["stages"].items())
     print(
         f"  {n:,} records {how}{cuts}: loss {told['gcp']:.4%}, {told['classes']:,} classes; {seconds:,.0f} s "
-        f"({seconds / n * 1e6:.1f} s per million; {stages}), at most {max(peak) / 2**30:.2f} GB together",
+        f"({seconds / n * 1e6:.1f} s per million; {stages}), at most {max(found) / 2**30:.2f} GB together"
+        f"{', one worker killed' if dying else ''}",
         flush=True,
     )
     began = time.perf_counter()
     command = [sys.executable, "-m", "louver", "verify", str(out)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as doubt, peak_of(doubt.pid, []) as doubted:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as doubt, peak() as doubted:
         doubt.wait()
     print(
         f"    verify: exit {doubt.returncode}, {time.perf_counter() - began:,.0f} s, {max(doubted) / 2**30:.2f} GB",
@@ -134,15 +144,14 @@ def run(folder: Path, file: str, how: str, given: list[str], others: list[psutil
 
 
 @contextlib.contextmanager
-def peak_of(pid: int, others: list[psutil.Process]) -> Iterator[list[int]]:
-    """Bytes that a process, those below it and some others hold together, looked at again and again."""
+def peak() -> Iterator[list[int]]:
+    """Bytes that the processes below this one hold together, looked at again and again."""
     found, is_over = [0], threading.Event()
 
     def look() -> None:
         while not is_over.wait(LOOK_SECONDS):
             with contextlib.suppress(psutil.Error):
-                process = psutil.Process(pid)
-                found.append(sum(_bytes(p) for p in [process, *process.children(recursive=True), *others]))
+                found.append(sum(_bytes(p) for p in psutil.Process().children(recursive=True)))
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -161,7 +170,7 @@ def _bytes(process: psutil.Process) -> int:
 
 @contextlib.contextmanager
 def engine(asked: str) -> Iterator[tuple[str, list[psutil.Process]]]:
-    """The address of an engine, and the processes that work for it."""
+    """The address of an engine, and the processes of its workers."""
     if asked != "dask":
         yield asked, []
         return

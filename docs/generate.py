@@ -179,6 +179,7 @@ ANONYMIZE_MEANINGS = {
     "records": "records published",
     "classes": "classes of equal quasi-identifiers",
     "smallest_class": "records in the smallest class",
+    "exceptions": "records in classes that are exceptions to one recoding for the whole file",
     "suppressed": "records left out",
     "columns": "every column of the source",
     "columns[].name": "its name",

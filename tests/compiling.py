@@ -44,7 +44,10 @@ def alone(name: str) -> Iterator[None]:
     if name in held:
         yield
         return
-    folder = Path(tempfile.gettempdir()) / f"louver-compiling-{os.getuid()}"
+    checkout = hashlib.sha1(str(Path(__file__).parent).encode()).hexdigest()[
+        :8
+    ]  # others have machine code of their own
+    folder = Path(tempfile.gettempdir()) / f"louver-compiling-{os.getuid()}-{checkout}"
     folder.mkdir(exist_ok=True)
     with open(folder / name, "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

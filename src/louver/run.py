@@ -172,15 +172,17 @@ class Run:
         >>> Run().attend(divmod, 7, 2)
         (3, 1)
         """
+        from contextvars import copy_context
         from threading import Thread
 
         self.check()
+        context = copy_context()
         answers: list[R] = []
         errors: list[BaseException] = []
 
         def work() -> None:
             try:
-                answers.append(function(*args, **keywords))
+                answers.append(context.run(function, *args, **keywords))
             except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 errors.append(error)
 

@@ -81,6 +81,7 @@ def test_copied_calls_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not Path("harm").exists()
 
 
+@pytest.mark.long
 def test_what_releases_and_ledger_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

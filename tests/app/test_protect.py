@@ -165,6 +165,7 @@ def test_a_hierarchy_of_the_page_data_is_one_of_the_verb(tmp_path: Path) -> None
     assert described().named_codes(columns) == {"trade": "hierarchy-1.csv"}
 
 
+@pytest.mark.long
 def test_what_is_copied_repeats_it(firms: Path, tmp_path: Path) -> None:
     tree = MergeTree({"food": 5, "wood": 8, "iron": 7})
     tree.merge(1, ["wood", "iron"], "hard")

@@ -66,7 +66,7 @@ def refused_together(people: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("before", [refused_alone, refused_together])
+@pytest.mark.parametrize("before", [pytest.param(refused_alone, marks=pytest.mark.long), refused_together])
 def test_what_the_command_line_refuses_no_page_publishes(people: Path, before) -> None:
     before(people)
     folder = people.parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from nicegui import Client, ElementFilter, ui
 from nicegui.testing import user_simulation
 
@@ -15,6 +16,7 @@ from louver.app.session import Session, Setup
 from louver.app.work import end_spares
 
 
+@pytest.mark.long
 def test_a_finding_leaves_the_buttons(tmp_path: Path) -> None:
     """A check or comparison that ends while somebody clicks must not replace the button: the click would be lost."""
     data = tmp_path / "people.csv"

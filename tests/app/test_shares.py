@@ -7,6 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.app.controls import equal_parts, shares_of, with_share
 from louver.app.pages.groups import GroupsChoices
 
@@ -21,7 +22,11 @@ def test_a_plan_is_typed_one_value_after_the_other() -> None:
     assert shares_of(parts) == {"county": "1/10", "tract": "3/10", "group": "1/4", "block": "7/20"}
 
 
-@given(st.lists(PERCENT, min_size=2, max_size=5), st.lists(PERCENT, min_size=1, max_size=8), st.data())
+@few_or_many(
+    20,
+    100,
+    given(st.lists(PERCENT, min_size=2, max_size=5), st.lists(PERCENT, min_size=1, max_size=8), st.data()),
+)
 def test_shares_are_positive_and_the_whole_budget(
     first: list[Fraction], typed: list[Fraction], data: st.DataObject
 ) -> None:

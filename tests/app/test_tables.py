@@ -233,6 +233,7 @@ def test_suggestions_stay_with_the_rounding_they_were_made_for() -> None:
     assert state.tries[-1].options.decimals is None
 
 
+@pytest.mark.long
 def test_what_suggestions_keep_is_what_the_verb_says() -> None:
     """Also where other columns were put on the table than as opened: 0.0 % was shown for 97.0 %."""
     moved = asked(rows=["X2", "X4"], cols=["X3"])

@@ -209,6 +209,7 @@ def test_nobody_reads(counted: Path) -> None:
     assert (process.returncode, err) == (141, b"")
 
 
+@pytest.mark.long
 def test_progress_on_a_terminal() -> None:
     """From the second second on, on stderr only, and nothing of it is left."""
     rows = ("--rows", "X1,X2,X3,X4,X5,X6", "--cols", "X7,X8", "--weight", "count")

@@ -10,6 +10,8 @@ import pytest
 from cli.command import child_environment
 from releases import made
 
+pytestmark = pytest.mark.long
+
 HEAVY = {"numba", "duckdb", "matplotlib", "pyarrow", "scipy", "pandas", "polars"}
 PRINT_MODULES = "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
 

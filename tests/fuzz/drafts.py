@@ -197,6 +197,8 @@ def anonymize(draw: random.Random) -> Draft:
         {"recode": "recode.toml"},
         {**harmonised, "suppress": "0.2"},
         {**harmonised, "recode": "recode.toml"},
+        {**harmonised, "exceptions": "0.3", "hierarchy": "site=site.csv"},
+        {"sensitive": "ill", "l": "2", "l-kind": "recursive", "c": "3"},
         {**harmonised, "hierarchy": "site=site.csv"},
         {"top-code": "count=9", "bottom-code": "count=1", "round-to": "count=3"},
         {"unit": "home", "keep": "count", "method": "auto"},
@@ -212,6 +214,8 @@ def anonymize(draw: random.Random) -> Draft:
         "categorical": ("age", "site", "ill"),
         "missing-code": ("age=20", "age", "ill=", "site=A,B", "age=20,27,34,41,48,55,62,69,76", "count=0"),
         "recoding": ("global", "local", "nothing"),
+        "exceptions": ("0.3", "1", "1.5", "-1", "nan"),
+        "c": ("1", "0", "-2", "1e308", "1e-300", "inf", "nothing"),
         "recode": ("recode.toml", "site.csv", "spec.toml"),
         "top-code": (
             "count=9",

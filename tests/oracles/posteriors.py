@@ -28,6 +28,39 @@ def cell_posterior(expected, factors, weights, variation, density):
     return mean, sum(k * k * p for k, p in enumerate(joint)) / sum(joint) - mean**2
 
 
+def group_posterior(cells, factors, factor_weights, departures, departure_weights, variation, density):
+    """Of the counts of a group: chances of the factors, means, variances, the variance of the sum, and how often each departure.
+
+    `cells` lists what is expected and seen of each; every choice of a factor and of a departure for each cell is enumerated.
+    `departure_weights` has one list for each cell.
+    """
+    n = len(cells)
+    scales = {f * d for f in factors for d in departures}
+    given = [{s: _given([cell], s, variation, density) for s in scales} for cell in cells]
+    chances, mass, first, second, whole = [0.0] * len(factors), 0.0, [0.0] * n, [0.0] * n, 0.0
+    departed = [[0.0] * len(departures) for _ in cells]
+    for i, factor in enumerate(factors):
+        for chosen in product(range(len(departures)), repeat=n):
+            found = [given[c][factor * departures[d]] for c, d in enumerate(chosen)]
+            weight = factor_weights[i]
+            for c, (likelihood, _, _) in enumerate(found):
+                weight *= departure_weights[c][chosen[c]] * likelihood
+            mass += weight
+            chances[i] += weight
+            means = [one[1][0] for one in found]
+            squares = [one[2][0] for one in found]
+            for c in range(n):
+                first[c] += weight * means[c]
+                second[c] += weight * squares[c]
+                departed[c][chosen[c]] += weight * (factor > 0)
+            apart = sum(square - mean**2 for mean, square in zip(means, squares, strict=True))
+            whole += weight * (sum(means) ** 2 + apart)
+    mean = [x / mass for x in first]
+    variance = [x / mass - m**2 for x, m in zip(second, mean, strict=True)]
+    of_sum = whole / mass - sum(mean) ** 2
+    return [x / mass for x in chances], mean, variance, of_sum, [[x / mass for x in own] for own in departed]
+
+
 def leaf_posterior(groups, sizes, size_weights, factors, factor_weights, variation, density):
     """Means and variances of the counts of one leaf, group by group; and the weights of its sizes.
 

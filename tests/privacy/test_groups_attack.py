@@ -100,9 +100,13 @@ def _statistics(table: GroupTable, plan: SizePlan, runs: int, offset: int) -> np
 
 
 RUNS = {"M_H": 100, "M_c": 100, "M_dp^OP": 20, "louver": 800, "M_c^r": 800}
+FEW = {"louver", "M_c^dp"}
+"""Attacked with every change; the others with all tests."""
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in MECHANISMS]
+)
 def test_no_mechanism_loses_more_than_it_says(name: str) -> None:
     epsilon = Fraction(1)
     before, after = _tables(2, 2, 1, Total.PUBLIC)
@@ -113,7 +117,7 @@ def test_no_mechanism_loses_more_than_it_says(name: str) -> None:
     assert max(proven_loss(a[:, i], b[:, i]) for i in range(a.shape[1])) <= float(epsilon)
 
 
-@pytest.mark.parametrize("name", ["louver", "M_H^dp"])
+@pytest.mark.parametrize("name", ["louver", pytest.param("M_H^dp", marks=pytest.mark.long)])
 def test_no_more_with_a_noisy_total(name: str) -> None:
     before, after = _tables(2, 3, 1, Total.NOISY)
     plan = _plan(name, before, Fraction(1), Total.NOISY)

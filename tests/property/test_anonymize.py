@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.anonymize.columns import Distance, LKind, NumericColumn, Sensitive, SetColumn, TreeColumn
 from louver.anonymize.methods import auto, exact, freeform, greedy, k_member, mondrian, split_carry
 from louver.anonymize.methods import auto as neighbourhood
@@ -168,8 +169,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("asked", ASKED)
-@settings(max_examples=40)
-@given(case=cases(max_records=6), data=st.data())
+@few_or_many(8, 40, given(case=cases(max_records=6), data=st.data()))
 def test_exact_with_requirements_equals_brute_force(asked, case, data):
     codes = np.array(data.draw(st.lists(st.integers(0, 4), min_size=case.n, max_size=case.n)))
     most = data.draw(st.integers(0, 1))
@@ -230,12 +230,15 @@ def fits(column, members, row):
     return True
 
 
-@settings(max_examples=25)
-@given(
-    st.integers(4, 7).flatmap(
-        lambda n: st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=n, max_size=n)
+@few_or_many(
+    5,
+    25,
+    given(
+        st.integers(4, 7).flatmap(
+            lambda n: st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=n, max_size=n)
+        ),
+        st.integers(2, 3),
     ),
-    st.integers(2, 3),
 )
 def test_exact_equals_the_papers_program(rows, k):
     values = np.array(rows, float)
@@ -248,8 +251,7 @@ def test_exact_equals_the_papers_program(rows, k):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40)
-@given(case=cases(max_records=14), most=st.integers(0, 2))
+@few_or_many(8, 40, given(case=cases(max_records=14), most=st.integers(0, 2)))
 def test_every_method_is_publishable_and_no_better_than_exact(method, case, most):
     problem = case.problem(max_suppressed=min(most, case.n - case.k))
     partition = METHODS[method](problem)
@@ -275,8 +277,7 @@ def test_neighbours_prove_a_bound_below_the_optimum(case, most):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25)
-@given(case=cases(max_records=14), data=st.data())
+@few_or_many(5, 25, given(case=cases(max_records=14), data=st.data()))
 def test_every_method_meets_requirements(method, case, data):
     codes = np.array(data.draw(st.lists(st.integers(0, 4), min_size=case.n, max_size=case.n)))
     asked = data.draw(st.sampled_from(sorted(ASKED)))
@@ -289,8 +290,7 @@ def test_every_method_meets_requirements(method, case, data):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25)
-@given(case=cases(max_records=12), data=st.data())
+@few_or_many(5, 25, given(case=cases(max_records=12), data=st.data()))
 def test_row_order_does_not_change_the_loss(method, case, data):
     order = data.draw(st.permutations(range(case.n)))
     shuffled = replace(case, columns=tuple(reordered(column, order) for column in case.columns))
@@ -298,8 +298,7 @@ def test_row_order_does_not_change_the_loss(method, case, data):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25)
-@given(data=st.data())
+@few_or_many(5, 25, given(data=st.data()))
 def test_names_of_categories_do_not_change_the_loss(method, data):
     """Categories beside numbers: whatever the alphabet, the answer loses the same."""
     n = data.draw(st.integers(4, 14))

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.audit import audit
 from louver.audit.cells import AuditCells
 from louver.audit.explain import explain
@@ -200,8 +201,7 @@ SETTINGS = settings(
 )
 
 
-@SETTINGS
-@given(system=systems(), data=st.data())
+@few_or_many(5, 20, given(system=systems(), data=st.data()), SETTINGS)
 def test_bounds_are_those_of_all_tables_that_look_the_same(system, data):
     truth, options, oracle, is_total_known = system
     masks = masks_of(truth, data.draw)
@@ -227,8 +227,7 @@ def frame_of(truth):
     return pa.table({**columns, "count": [int(truth[cell]) for cell in cells]})
 
 
-@SETTINGS
-@given(system=systems(), data=st.data())
+@few_or_many(5, 20, given(system=systems(), data=st.data()), SETTINGS)
 def test_a_decision_is_that_of_all_tables_that_look_the_same(system, data):
     truth, options, oracle, is_total_known = system
     masks = masks_of(truth, data.draw)
@@ -270,16 +269,14 @@ def test_decomposable_sets_are_bounded_in_closed_form(truth, data, has_totals):
     assert problem.is_tight.all() == is_closed and (not is_closed or answer.programs + answer.repairs == 0)
 
 
-@settings(SETTINGS, max_examples=10)
-@given(system=systems(kinds=("counts",)))
+@few_or_many(2, 10, given(system=systems(kinds=("counts",))), SETTINGS)
 def test_reasons_are_smallest_sets(system):
     truth, options, oracle, _ = system
     if len(oracle) <= 4:
         check_reasons(truth, options, oracle, int(truth.sum()) + 2)
 
 
-@SETTINGS
-@given(truth=truths(most=3), data=st.data())
+@few_or_many(5, 20, given(truth=truths(most=3), data=st.data()), SETTINGS)
 def test_reasons_that_hold_conditionals_are_smallest_sets(truth, data):
     """Twice the truth has the same shares: tables up to that size tell what a set without totals leaves open."""
     if truth.ndim < 2 or truth.size > 6:
@@ -330,8 +327,7 @@ def test_an_outsider_finds_the_same_bounds(system):
     assert answer.certified[0]
 
 
-@SETTINGS
-@given(truth=truths(), decimals=st.sampled_from([None, 1, 2]))
+@few_or_many(5, 20, given(truth=truths(), decimals=st.sampled_from([None, 1, 2])), SETTINGS)
 def test_the_verb_for_one_table_gives_the_same_bounds(truth, decimals):
     if truth.ndim < 2:
         return
@@ -357,8 +353,7 @@ def bound_nothing(problem, forms, run, seconds, witnesses):
     return solve(problem, forms, run, 0.0, witnesses)
 
 
-@SETTINGS
-@given(system=systems())
+@few_or_many(5, 20, given(system=systems()), SETTINGS)
 def test_small_counts_of_large_systems_are_decided_before_all_is_bounded(system):
     truth, options, oracle, is_total_known = system
     if not is_total_known:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver._verdict import Level
 from louver.audit import audit
 from oracles.descriptions import all_groups, determined, shown_counts, shown_shares
@@ -144,8 +145,7 @@ def mask_of(cell, shape, made):
     return mask.ravel()
 
 
-@SETTINGS
-@given(truth=truths(), data=st.data(), decide=st.booleans())
+@few_or_many(12, 60, given(truth=truths(), data=st.data(), decide=st.booleans()), SETTINGS)
 def test_no_small_group_that_can_be_described_is_missed(truth, data, decide):
     made = data.draw(publications(truth.shape, data.draw(st.integers(1, 3))))
     found = asked(truth, [options for options, _, _ in made], decide=decide)
@@ -163,8 +163,7 @@ def test_no_small_group_that_can_be_described_is_missed(truth, data, decide):
     assert not list(found.undecided())
 
 
-@settings(SETTINGS, max_examples=25)
-@given(truth=truths(), data=st.data())
+@few_or_many(5, 25, given(truth=truths(), data=st.data()), SETTINGS)
 def test_a_further_table_never_makes_the_verdict_safer(truth, data):
     tables = [options for options, _, _ in data.draw(publications(truth.shape, data.draw(st.integers(2, 3))))]
     fewer, more = (asked(truth, some, decide=True).verdict.level for some in (tables[:-1], tables))

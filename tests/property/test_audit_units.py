@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louver.tables.descriptions as descriptions
+from few_or_many import few_or_many
 from louver._verdict import Level
 from louver.audit import audit
 from oracles.descriptions import all_groups, determined
@@ -67,16 +68,14 @@ def check(shape, records, made, found):
     assert not list(found.undecided())
 
 
-@settings(SETTINGS, max_examples=60)
-@given(made_of=households(), data=st.data(), decide=st.booleans())
+@few_or_many(12, 60, given(made_of=households(), data=st.data(), decide=st.booleans()), SETTINGS)
 def test_no_group_of_few_units_is_missed(made_of, data, decide):
     shape, records = made_of
     made = data.draw(publications(shape, data.draw(st.integers(1, 3))))
     check(shape, records, made, asked(shape, records, [options for options, _, _ in made], decide=decide))
 
 
-@settings(SETTINGS, max_examples=25)
-@given(made_of=households(), data=st.data())
+@few_or_many(5, 25, given(made_of=households(), data=st.data()), SETTINGS)
 def test_nor_where_not_every_set_of_labels_can_be_asked_for(made_of, data):
     """Attributes of some sets only: what is left of a set without its known labels is asked for, too."""
     shape, records = made_of

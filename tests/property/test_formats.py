@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pyreadstat
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.data.read import open_source
 from louver.data.tabulate import read_text
 from louver.profile import profile
@@ -82,8 +83,13 @@ def _text(name: str, value: Any) -> str:
     return str(value)
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.lists(records, min_size=1, max_size=8).filter(lambda rows: any(any(row.values()) for row in rows)))
+@few_or_many(
+    2,
+    8,
+    given(
+        st.lists(records, min_size=1, max_size=8).filter(lambda rows: any(any(row.values()) for row in rows))
+    ),
+)
 def test_types_survive_every_format(rows: list[dict[str, Any]]) -> None:
     rows = [
         row for row in rows if any(value not in (None, "") for value in row.values())

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import louver as lv
+from few_or_many import few_or_many
 from oracles.hiding import Hiding, exact_small
 
 CROSSES = {
@@ -58,13 +59,12 @@ def few_steps():
         yield
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+@few_or_many(
+    5,
+    30,
+    given(case=linked()),
+    settings(suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.reuse, Phase.generate]),
 )
-@given(case=linked())
 def test_no_small_count_is_exact_for_a_reader_who_knows_what_a_mark_means(case):
     """Nor for one who can tell small cells from others, but for those that no pattern keeps from him."""
     truth, tables = case

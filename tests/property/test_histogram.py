@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.data.histogram import Histogram
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
@@ -64,7 +65,7 @@ def check_form(histogram):
     assert not histogram.codes.flags.writeable and not histogram.counts.flags.writeable
 
 
-@given(problems())
+@few_or_many(20, 100, given(problems()))
 def test_from_codes_adds_up_equal_cells(problem):
     chosen, listed = problem
     histogram = build(chosen, listed)

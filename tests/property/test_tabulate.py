@@ -6,9 +6,10 @@ import csv
 import gzip
 import io
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.data.read import open_source
 from louver.data.tabulate import read_codes, tabulate
 from oracles import tables
@@ -27,8 +28,7 @@ def written(listed, separator):
     return text.getvalue().encode()
 
 
-@settings(max_examples=40)
-@given(rows, st.sampled_from(",;\t"))
+@few_or_many(8, 40, given(rows, st.sampled_from(",;\t")))
 def test_any_text_is_counted_as_it_stands(tmp_path_factory, listed, separator):
     path = tmp_path_factory.mktemp("records") / "records.csv.gz"
     path.write_bytes(gzip.compress(written(listed, separator)))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.data.regions import RegionTree
 from louver.errors import InfeasibleError
 from louver.optim.kernels.families.rounding import rank_of, split_count
@@ -45,8 +46,7 @@ def plain(statements):
 # --- Implied constraints -----------------------------------------------------------------------------
 
 
-@PLENTY
-@given(stated_trees())
+@few_or_many(12, 80, given(stated_trees()))
 def test_bounds_on_sets_are_exactly_what_leaf_tables_allow(tree):
     spine, n_types, truth, statements = tree
     most = int(truth[0].sum()) + 2 * len(spine.leaves)
@@ -84,8 +84,7 @@ def test_contradictions_are_found_and_nothing_else_is_called_one(data):
             derive(spine, n_types, statements)
 
 
-@PLENTY
-@given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=3))
+@few_or_many(12, 80, given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=3)))
 def test_two_by_two_margins_are_complete(tables):
     """Lemma 1: rows {1, 3} and {0, 2}, columns {2, 3} and {0, 1} of cells numbered 2 column + row."""
     spine = RegionTree.from_columns([("r", str(i)) for i in range(len(tables))], ("root", "leaf"))
@@ -159,8 +158,7 @@ def oracle_view(problem, families):
 
 
 @pytest.mark.parametrize("structured", [True, False])
-@PLENTY
-@given(given_problem=problems())
+@few_or_many(15, 80, given(given_problem=problems()))
 def test_least_squares_equals_a_general_solver(structured, given_problem):
     problem, truth, noisy = given_problem
     families = family_of(problem, truth, noisy)
@@ -182,8 +180,7 @@ def test_least_squares_equals_a_general_solver(structured, given_problem):
 
 
 @pytest.mark.parametrize("structured", [True, False])
-@PLENTY
-@given(given_problem=problems())
+@few_or_many(15, 80, given(given_problem=problems()))
 def test_the_root_equals_a_general_solver(structured, given_problem):
     problem, _, noisy = given_problem
     families = Families.gather(problem, 0, None, (0, 1), noisy)
@@ -200,8 +197,7 @@ def test_the_root_equals_a_general_solver(structured, given_problem):
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-@PLENTY
-@given(problems())
+@few_or_many(12, 80, given(problems()))
 def test_rounding_equals_an_integer_program(given_problem):
     problem, truth, noisy = given_problem
     families = family_of(problem, truth, noisy)

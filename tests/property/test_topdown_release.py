@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.release.verify import verify
 from louver.topdown import topdown
 from topdown_town import SPEC, write_town
@@ -22,8 +23,11 @@ STATEMENTS = (
 )
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
-@given(st.sampled_from(BUDGETS), st.sets(st.sampled_from(STATEMENTS)), st.integers(0, 2**32))
+@few_or_many(
+    2,
+    10,
+    given(st.sampled_from(BUDGETS), st.sets(st.sampled_from(STATEMENTS)), st.integers(0, 2**32)),
+)
 def test_every_release_passes_verify(budget, statements, seed):
     assert WARDS in SPEC
     spec = SPEC.replace("epsilon = 2", budget).replace(WARDS, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 def test_no_class_name_is_used_twice() -> None:
-    nodes = (node for path in SOURCE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text())))
-    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    texts = (path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    names = Counter(name for text in texts for name in re.findall(r"^ *class (\w+)[(:]", text, re.MULTILINE))
+    assert names["AuditOptions"] == 1
     assert [name for name, times in names.items() if times > 1] == []

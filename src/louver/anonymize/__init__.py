@@ -29,11 +29,12 @@ from louver.anonymize.problem import AnonymizeProblem, Partition
 from louver.anonymize.publish import Arranged, RecordStore, Setting, arrange_in_memory, publish
 from louver.anonymize.result import DATA_FILE, AnonymizedRelease, RecordsOnDisk
 from louver.anonymize.watch import Watch
+from louver.data.parsing_once import forget_parsed, is_parsing_once, parsing_once
 from louver.data.people import fingerprint
 from louver.data.read import Source, open_source
 from louver.data.restriction import restriction
 from louver.errors import InputError
-from louver.privacy.ledger import KeyedHash, People
+from louver.privacy.ledger import KeyedHash, Ledger, People, ledgers_in
 from louver.privacy.ledger_finding import find_ledger
 from louver.release.matched_register import MatchedRegister
 from louver.release.write import check_out
@@ -98,15 +99,17 @@ def anonymize(
     ['[31, 34]', '[31, 34]', '[31, 34]', '[52, 58]', '[52, 58]', '[52, 58]']
     """
     request = requested(spec, AnonymizeOptions)
-    place = None if out is None else _place(request, out, ledger, request.run)
-    if request.options.parts is not None and out is None:
-        raise InputError(
-            "option --parts holds no records in memory; name a folder for the release (out).", option="out"
-        )
-    with _made(request, place, request.run) as release:
-        if place is None or release.is_withheld:
-            return release
-        _write(release, place, report, request.run)
+    with parsing_once(out is not None and _is_read_again(request, ledger)):
+        place = None if out is None else _place(request, out, ledger, request.run)
+        if request.options.parts is not None and out is None:
+            raise InputError(
+                "option --parts holds no records in memory; name a folder for the release (out).",
+                option="out",
+            )
+        with _made(request, place, request.run) as release:
+            if place is None or release.is_withheld:
+                return release
+            _write(release, place, report, request.run)
     if isinstance(release.table, RecordsOnDisk):
         return replace(release, table=RecordsOnDisk(place.out / DATA_FILE))
     return release
@@ -157,13 +160,23 @@ class _Place:
         return None if self.register is None else self.unasked or self.register.remark
 
 
+def _is_read_again(request: Request[AnonymizeOptions], ledger: str | Path | None) -> bool:
+    """Whether a register or a ledger may read the records, too."""
+    if ledger is not None or request.options.registry is not None:
+        return True
+    return isinstance(request.data, str | Path) and any(ledgers_in(Path(request.data).parent))
+
+
 def _place(
     request: Request[AnonymizeOptions], out: str | Path, ledger: str | Path | None, run: Run
 ) -> _Place:
     check_out(Path(out))
     source, options = request.source, request.options
     payer = find_ledger(request.data, ledger, table=source.table, query=source.query, run=run)
-    dataset = fingerprint(request.data, table=source.table, query=source.query, run=run)
+    dataset = fingerprint(request.data, run=run, **source.opening())
+    people = People(request.data, weight=source.weight, run=run, **source.opening())
+    if payer is not None and is_parsing_once():
+        Ledger(payer).meet(dataset, people)
     register = None
     if options.registry is not None:
         register = MatchedRegister.of(
@@ -175,7 +188,6 @@ def _place(
             is_publishing=True,
             run=run,
         )
-    people = People(request.data, weight=source.weight, run=run, **source.opening())
     return _Place(
         out=Path(out),
         payer=payer,
@@ -255,6 +267,8 @@ def _made(
             store = held.enter_context(cut_into_parts(request, place.out, watch))
         else:
             store, earlier, known = _load(request, watch)
+        where = _filter(request, watch.run)
+        forget_parsed()
         began = time.perf_counter()
         made = Tried(parts=store.form(options, watch), seconds=time.perf_counter() - began)
         by_k = try_each_k(store, options, made, watch.run)
@@ -264,7 +278,7 @@ def _made(
             local=try_local(store, options, watch.run),
             earlier=earlier,
             known=known,
-            where=_filter(request, watch.run),
+            where=where,
             records=None
             if options.analysis is None or not isinstance(store, _InMemoryStore)
             else store.file.records,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from louver._arrays import Floats, Ints
+from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.coding import shown_codes, up_to_root
 from louver.anonymize.columns import Distance, NumericColumn, Sensitive, given_values
 from louver.anonymize.comparison import ColumnBins, Tally, tally
@@ -24,6 +24,7 @@ from louver.anonymize.methods.method import close_as_published
 from louver.anonymize.metrics import Reached, reached_by
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import AnonymizeProblem, Grouping, Partition, column_as_published
+from louver.anonymize.recoding import Recoded
 from louver.anonymize.watch import Stopped, Watch
 from louver.data.coded import CodedColumn
 from louver.optim.status import Status
@@ -60,6 +61,8 @@ class ClassesOfPart:
         Each class with each of its units: those that were named, and those of a column that looks like one of units.
     stopped : Stopped or None
         Where a limit ended the search.
+    is_exception : bool (classes,) or None
+        Which classes are exceptions to one recoding for the whole file.
     """
 
     labels: Ints | Path
@@ -83,6 +86,7 @@ class ClassesOfPart:
     units: Ints | None = None
     likely_units: Ints | None = None
     likely_column: str | None = None
+    is_exception: Bools | None = None
 
     def class_of_records(self) -> Ints:
         """The labels, in memory or on disk."""
@@ -229,6 +233,7 @@ def describe(
         if likely_unit is None or isinstance(answer, FreeformGroups)
         else _pairs(problem, answer, _unit_codes(likely_unit)),
         likely_column=None if likely_unit is None else likely_unit.name,
+        is_exception=answer.is_exception if isinstance(answer, Recoded) else None,
     )
 
 

@@ -248,8 +248,8 @@ class TreeColumn:
         Leaf of each record; -1 is missing and matches anything.
     ancestors : sequence of int64 (leaves,)
         For each level, from the leaves to the root, the number of the node above each leaf.
-    level : int, optional
-        The level that all classes publish, in place of the lowest node above what occurs.
+    level : int64 (classes,), optional
+        The level that each class publishes; -1 is the lowest node above what occurs, which all publish otherwise.
 
     Notes
     -----
@@ -260,7 +260,7 @@ class TreeColumn:
     codes: Ints
     ancestors: Sequence[Ints]
     weight: float = 1.0
-    level: int | None = None
+    level: Ints | None = None
     _place: Ints = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -299,7 +299,7 @@ class TreeColumn:
         first = np.where(last < 0, 0, first)
         level = (nodes[:-1, first] != nodes[:-1, np.maximum(last, 0)]).sum(axis=0)
         if self.level is not None:
-            level = np.full(len(starts), self.level)
+            level = np.where(self.level < 0, level, self.level)
         return np.where(last < 0, -1, first), level
 
     def class_losses(self, rows: Ints, starts: Ints) -> Floats:

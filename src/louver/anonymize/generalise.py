@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from louver._arrays import Ints
+from louver._arrays import Bools, Ints
 from louver.anonymize.columns import NumericColumn, QuasiColumn, SetColumn, TreeColumn
 from louver.data.coded import typed
 from louver.schema.attribute import Attribute
@@ -180,10 +180,17 @@ def released_table(
     return pa.table(arrays, names=names)
 
 
-def mapping_table(published: Sequence[PublishedColumn], sizes: Ints) -> pa.Table:
-    """The applied mapping: every published value, what it stands for, and how many records carry it."""
+def mapping_table(
+    published: Sequence[PublishedColumn], sizes: Ints, is_exception: Bools | None = None
+) -> pa.Table:
+    """The applied mapping: every published value, what it stands for, and how many records carry it.
+
+    With exceptions to one recoding also whether the value belongs to the recoding (`common`).
+    """
     lines = []
     for p in published:
+        is_common = np.zeros(len(p.meanings), np.bool_)
+        is_common[p.of_group if is_exception is None else p.of_group[~is_exception]] = True
         records = np.bincount(p.of_group, weights=sizes, minlength=len(p.meanings)).astype(np.int64)
         lines += [
             {
@@ -194,10 +201,11 @@ def mapping_table(published: Sequence[PublishedColumn], sizes: Ints) -> pa.Table
                 "upper": m.upper,
                 "members": None if m.members is None else list(m.members),
                 "records": count,
+                "common": common,
             }
-            for m, count in zip(p.meanings, records.tolist(), strict=True)
+            for m, count, common in zip(p.meanings, records.tolist(), is_common.tolist(), strict=True)
         ]
-    return pa.Table.from_pylist(lines, MAPPING)
+    return pa.Table.from_pylist(lines, MAPPING if is_exception is None else MAPPING.append(COMMON))
 
 
 MAPPING = pa.schema(
@@ -211,6 +219,8 @@ MAPPING = pa.schema(
         ("records", pa.int64()),
     ]
 )
+
+COMMON = pa.field("common", pa.bool_())
 
 
 def _intervals(

@@ -95,6 +95,14 @@ class AnonymizeOptions(VerbOptions):
         metavar="local|global",
         group="method",
     )
+    exceptions: FiniteFloat = option(
+        0.0,
+        "With --recoding global: share of records that may be exceptions to the recoding, in classes generalised one by one.",
+        metavar="SHARE",
+        group="method",
+        ge=0,
+        le=1,
+    )
     seconds: FiniteFloat = option(10.0, "Time for the search.", metavar="S", group="method", gt=0)
     steps: int | None = option(
         None,
@@ -567,6 +575,11 @@ class AnonymizeOptions(VerbOptions):
 
     def _check_recoding(self) -> None:
         """Refuse options that cannot be combined with global recoding, and recodes of other columns."""
+        if self.exceptions > 0 and self.recoding != "global":
+            raise InputError(
+                "option --exceptions needs --recoding global: otherwise all classes are generalised one by one.",
+                option="--exceptions",
+            )
         if self.recoding == "global":
             for flag, is_given, reason in GLOBAL_REFUSES:
                 if is_given(self):
@@ -738,6 +751,7 @@ class AnonymizeKeywords(SourceKeywords, total=False):
     weights: Mapping[str, float] | None
     method: str
     recoding: str
+    exceptions: float
     seconds: float
     steps: int | None
     bound_seconds: float | None

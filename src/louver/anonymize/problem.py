@@ -227,9 +227,7 @@ class AnonymizeProblem:
         Notes
         -----
         l values, or an entropy of log l, need l records. Recursive diversity: with r records of the commonest value, at least l - 2 of the next
-        ones and more than r / c of the others, least where r = 1. With the distance EQUAL a class of n records with c_v of value v is
-        1 - sum of min(q_v, c_v / n) from the whole table with shares q_v. Of a given n the best counts are found record by record, since
-        every min is concave in c_v. A class without known values is close to any table, so t says nothing where values are missing;
+        ones and more than r / c of the others, least where r = 1. For t see `_least_distance`. A class without known values is close to any table, so t says nothing where values are missing;
         nor where records may be left out, since closeness is then measured against the rest.
         """
         least = self.least_size
@@ -238,12 +236,14 @@ class AnonymizeProblem:
             if column.l_kind is LKind.RECURSIVE and column.l is not None and column.c is not None:
                 least = max(least, min(self.n_records, ceil(column.l) - 1 + floor(1 / column.c) + 1))
             codes = self.requirements.sensitive[:, place]
-            if column.t is None or column.distance is not Distance.EQUAL or self.max_suppressed:
+            if column.t is None or self.max_suppressed:
                 continue
             if len(codes) and codes.min() >= 0:
                 first = int(self.requirements.limits[place * N_LIMITS + TABLES])
                 shares = self.requirements.limits[first : first + column.n_values]
-                while _most_overlap(shares, least) < 1 - column.t - OVERLAP_SLACK and least < len(codes):
+                while _least_distance(column, shares, least) > column.t + OVERLAP_SLACK and least < len(
+                    codes
+                ):
                     least += 1
         return least
 
@@ -434,8 +434,8 @@ class Grouping(Protocol):
         ...
 
     @property
-    def levels(self) -> tuple[int | None, ...]:
-        """Level of a hierarchy that all groups publish, by column; empty where groups choose their own."""
+    def levels(self) -> tuple[Ints | None, ...]:
+        """Level of a hierarchy of each value that a column covers (-1: the lowest node); empty where groups choose their own."""
         ...
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
@@ -494,7 +494,7 @@ class Partition:
         return members, np.cumsum(self.sizes) - self.sizes
 
     @property
-    def levels(self) -> tuple[int | None, ...]:
+    def levels(self) -> tuple[Ints | None, ...]:
         return ()
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
@@ -506,6 +506,26 @@ class Partition:
         """Records of each class."""
         members, starts = self.grouped()
         return list(np.split(members, starts[1:])) if len(starts) else []
+
+
+def _least_distance(column: Sensitive, shares: Floats, n: int) -> float:
+    """The least distance that a class of n records may have from a table with these shares of values.
+
+    Notes
+    -----
+    EQUAL: with c_v records of value v it is 1 - sum of min(q_v, c_v / n); the best counts are found record by record, since every min is
+    concave in c_v. ORDERED: the sum of |j_v / n - G_v| over all cuts between values, with j_v records and the share G_v of the table below;
+    any j that ascends is possible, and the nearest whole numbers do. HIERARCHICAL: the mean over heights of EQUAL of the nodes, each of
+    which is at least its own least.
+    """
+    if column.distance is Distance.EQUAL:
+        return 1 - _most_overlap(shares, n)
+    if column.distance is Distance.ORDERED:
+        below = np.cumsum(shares)[:-1] * n
+        return float(np.abs(below - np.rint(below)).sum()) / (n * max(1, column.n_values - 1))
+    nodes = [np.asarray(level, np.int64) for level in column.ancestors[:-1]]
+    every: list[Floats] = [shares, *(np.bincount(level, shares).astype(np.float64) for level in nodes)]
+    return float(np.mean([1 - _most_overlap(one, n) for one in every]))
 
 
 def _most_overlap(shares: Floats, n: int) -> float:
@@ -532,8 +552,8 @@ def _people(
     return np.ascontiguousarray(people[:, np.argsort(order)]), total, key
 
 
-def column_as_published(column: QuasiColumn, level: int | None) -> QuasiColumn:
-    """The column itself, or with one hierarchy level for all records."""
+def column_as_published(column: QuasiColumn, level: Ints | None) -> QuasiColumn:
+    """The column itself, or with given hierarchy levels."""
     return replace(column, level=level) if isinstance(column, TreeColumn) and level is not None else column
 
 

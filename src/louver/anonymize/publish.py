@@ -175,7 +175,9 @@ def publish(
     sizes = np.concatenate([part.sizes for part in parts])
     as_bounds = options.format == "bounds"
     seen = published_classes(published, sizes, as_bounds=as_bounds)
-    mapping = mapping_table(published, sizes)
+    is_exception = parts[0].is_exception if options.exceptions > 0 else None
+    mapping = mapping_table(published, sizes, is_exception)
+    n_exceptions = 0 if is_exception is None else int(sizes[is_exception].sum())
     losses = published_losses(mapping)
     arranged = store.arrange(parts, published, seen, options, run)
     table = arranged.table
@@ -226,6 +228,7 @@ def publish(
         status=parts[0].status if is_one else Status.FEASIBLE,
         n_classes=seen.n,
         n_suppressed=n_suppressed,
+        n_exceptions=n_exceptions,
         lower_bound=None if not is_one or parts[0].bound is None else parts[0].bound * parts[0].unit_of_loss,
         risk=risk_as_published(codebook, parts, seen, options),
         utility=utility_of(
@@ -244,6 +247,7 @@ def publish(
             _sensitive_as_published(parts, codebook, arranged.texts),
             options,
             _matching_anything(codebook, options),
+            n_exceptions,
         ),
         parameters=parameters,
         is_order_kept=options.keep_order,
@@ -542,6 +546,7 @@ def promises_of(
     shown: Sequence[SensitiveAsPublished],
     options: AnonymizeOptions,
     matching_anything: Sequence[str] = (),
+    n_exceptions: int = 0,
 ) -> tuple[Mapping[str, Any], ...]:
     """What `verify` recomputes."""
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
@@ -562,7 +567,8 @@ def promises_of(
         promises.append({"promise": "csv", "file": DATA_FILE, "csv": CSV_FILE})
     if options.recoding == "global":
         columns = list(options.quasi)
-        promises.append({"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns})
+        recoded = {"promise": "one-recoding", "mapping": MAPPING_FILE, "columns": columns}
+        promises.append(recoded | ({"exceptions": n_exceptions} if options.exceptions > 0 else {}))
     if options.whole_units:
         about = {"file": DATA_FILE, "quasi": list(quasi), "unit": UNIT_NUMBER, "k": options.k}
         promises.append({"promise": "whole-units", **about})

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from louver._arrays import Bools, Floats, Ints
 from louver.anonymize.columns import LKind, NumericColumn, QuasiColumn, SetColumn, TreeColumn
-from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, renumbered
+from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, Partition, renumbered
 from louver.optim.kernels.classes.recoding import diverse_groups, group_points
 from louver.optim.status import Status
 
-__all__ = ["Codings", "ColumnCodings", "Recoded", "Recoding", "RecodingSpace", "domain_of"]
+__all__ = ["Codings", "ColumnCodings", "Exceptions", "Recoded", "Recoding", "RecodingSpace", "domain_of"]
 
 Codings = tuple[Ints, ...]
 """One coding per column."""
@@ -33,6 +33,22 @@ class Recoding:
 
     codings: Codings
     loss: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exceptions:
+    """Records whose classes are generalised one by one: all others have one recoding.
+
+    Attributes
+    ----------
+    members : int64
+        Records of the problem, ascending.
+    classes : Partition
+        Classes of these.
+    """
+
+    members: Ints
+    classes: Partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +65,10 @@ class RecodingSpace:
     of_record : int64 (n,)
         The combination that each record of the problem has.
     problem : AnonymizeProblem
+    max_out : int
+        Records that may be in classes too small to be published by the recoding.
+    out_share : float
+        What such a record loses, as a share of all its values: 1 where it is left out, less where it is an exception to the recoding.
     """
 
     domains: tuple[ColumnCodings, ...]
@@ -57,6 +77,8 @@ class RecodingSpace:
     multiplicity: Ints
     of_record: Ints
     problem: AnonymizeProblem
+    max_out: int
+    out_share: float = 1.0
 
     @classmethod
     def of(cls, problem: AnonymizeProblem) -> RecodingSpace:
@@ -74,6 +96,7 @@ class RecodingSpace:
             multiplicity=sizes,
             of_record=group,
             problem=problem,
+            max_out=problem.max_suppressed,
         )
 
     @property
@@ -83,8 +106,8 @@ class RecodingSpace:
     @property
     def has_bound(self) -> bool:
         """Whether every recoding loses at least as much as its columns would with no record left out."""
-        is_leaving_out = self.problem.max_suppressed > 0
-        return not is_leaving_out or all(d.level(d.coarsest()) is not None for d in self.domains)
+        is_tree = all(d.level(d.coarsest()) is not None for d in self.domains)
+        return self.max_out == 0 or (is_tree and self.out_share >= 1)
 
     @property
     def is_monotone(self) -> bool:
@@ -94,7 +117,7 @@ class RecodingSpace:
         records may be left out, entropy and closeness may fail for the union of a class that is published and one that is not.
         """
         is_counting = all(one.t is None and one.l_kind is LKind.DISTINCT for one in self.problem.sensitive)
-        return self.problem.max_suppressed == 0 or is_counting
+        return self.max_out == 0 or is_counting
 
     def least_loss(self, codings: Codings) -> float:
         """Lower bound on the loss of every record: exact if no record is left out, only a bound for hierarchies."""
@@ -123,28 +146,50 @@ class RecodingSpace:
         """
         group, sizes, passed = self.groups(codings)
         n_out = int(sizes[~passed].sum())
-        if n_out > self.problem.max_suppressed:
+        if n_out > self.max_out:
             return None
         if n_out == 0:
             return Recoding(codings=codings, loss=self.least_loss(codings))
-        kept = self.multiplicity * passed[group]
-        loss = n_out * float(self.weights.sum())
+        loss = n_out * self.out_share * float(self.weights.sum())
+        return Recoding(codings=codings, loss=loss + self.kept_loss(codings, passed[group]))
+
+    def kept_loss(self, codings: Codings, is_kept: Bools) -> float:
+        """Loss of the records that a recoding publishes, given for each point whether it does."""
+        kept, loss = self.multiplicity * is_kept, 0.0
         for place, (domain, coding) in enumerate(zip(self.domains, codings, strict=True)):
             counts = np.bincount(self.atoms[:, place], kept, minlength=domain.size).astype(np.int64)
             loss += float(self.weights[place]) * domain.loss(coding, counts)
-        return Recoding(codings=codings, loss=loss)
+        return loss
 
-    def answer(self, best: Recoding, *, method: str, status: Status, lower_bound: float | None) -> Recoded:
-        """The result that a recoding gives."""
-        group, _, passed = self.groups(best.codings)
+    def answer(
+        self,
+        best: Recoding,
+        *,
+        method: str,
+        status: Status,
+        lower_bound: float | None,
+        exceptions: Exceptions | None = None,
+    ) -> Recoded:
+        """The result that a recoding gives, with classes of their own for the exceptions to it."""
+        group, sizes, passed = self.groups(best.codings)
         labels = np.where(passed[group], group, SUPPRESSED)[self.of_record]
+        is_exception = np.zeros(len(labels), np.bool_)
+        if exceptions is not None:
+            own = exceptions.classes.labels
+            labels[exceptions.members] = np.where(own >= 0, own + len(sizes), SUPPRESSED)
+            is_exception[exceptions.members] = True
         labels = renumbered(labels)
+        of_class = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
+        of_class[labels[labels >= 0]] = is_exception[labels >= 0]
         codings = zip(self.domains, best.codings, strict=True)
         unit = self.problem.unit
         return Recoded(
             labels=labels,
             blocks=np.stack([coding[domain.atoms] for domain, coding in codings]),
-            levels=tuple(d.level(coding) for d, coding in zip(self.domains, best.codings, strict=True)),
+            column_levels=tuple(
+                d.level(coding) for d, coding in zip(self.domains, best.codings, strict=True)
+            ),
+            is_exception=of_class,
             loss=round(best.loss / unit),
             lower_bound=None if lower_bound is None else round(lower_bound / unit),
             status=status,
@@ -188,13 +233,16 @@ class Recoded:
         Class of each record, from 0 by first record; -1 is suppressed.
     blocks : int64 (m, n)
         Block of each record in each column.
-    levels : tuple of int or None
+    column_levels : tuple of int or None
         Level of each column with a hierarchy.
+    is_exception : bool (classes,)
+        Whether a class is generalised by itself, as an exception to the recoding.
     """
 
     labels: Ints
     blocks: Ints
-    levels: tuple[int | None, ...]
+    column_levels: tuple[int | None, ...]
+    is_exception: Bools
     loss: int
     lower_bound: int | None
     status: Status
@@ -213,14 +261,29 @@ class Recoded:
         members = np.argsort(self.labels, kind="stable")[self.n_suppressed :]
         return members, np.cumsum(self.sizes) - self.sizes
 
+    @property
+    def levels(self) -> tuple[Ints | None, ...]:
+        n_own = int(self.is_exception.sum())
+        found: list[Ints | None] = []
+        for column, level in enumerate(self.column_levels):
+            n_blocks = len(self.covered(column)[1]) - n_own
+            found.append(None if level is None else np.repeat([level, -1], [n_blocks, n_own]))
+        return tuple(found)
+
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
-        """The published records by block, where each block starts, and the block of each class."""
+        """The published records by block and then by exceptional class, where each of these starts, and which of them each class has."""
         kept = np.flatnonzero(self.labels >= 0)
-        _, of_kept = np.unique(self.blocks[column, kept], return_inverse=True)
+        of_class = self.labels[kept]
+        keys = np.where(
+            self.is_exception[of_class],
+            int(self.blocks[column].max()) + 1 + of_class,
+            self.blocks[column, kept],
+        )
+        _, of_kept = np.unique(keys, return_inverse=True)
         of_kept = of_kept.reshape(-1)
         sizes = np.bincount(of_kept)
         block_of = np.empty(len(self.sizes), np.int64)
-        block_of[self.labels[kept]] = of_kept
+        block_of[of_class] = of_kept
         return kept[np.argsort(of_kept, kind="stable")], np.cumsum(sizes) - sizes, block_of
 
 

@@ -122,6 +122,8 @@ class AnonymizedRelease(Shown):
         Published records in classes whose members all have one value of the column; stays inside.
     units_found : UnitsFound or None
         How many households classes hold by a column that looks like their number, where none is named as the unit; stays inside.
+    n_exceptions : int
+        Published records in classes that are exceptions to one recoding for the whole file.
     stopped : Stopped or None
         Where a limit on time or steps ended the search; None where it ended by itself. Stays inside.
     is_accepted : bool
@@ -150,6 +152,7 @@ class AnonymizedRelease(Shown):
     n_alone: int
     alike: tuple[tuple[str, int], ...] = ()
     units_found: UnitsFound | None = None
+    n_exceptions: int = 0
     stopped: Stopped | None = None
     reached: tuple[Reached, ...] = ()
     is_order_kept: bool = False
@@ -260,6 +263,7 @@ class AnonymizedRelease(Shown):
             "alike": [list(line) for line in self.alike],
             "households": None if self.units_found is None else asdict(self.units_found),
             "verdict": self.verdict.to_dict(),
+            "exceptions": self.n_exceptions,
             "withheld": self.is_withheld,
             "stopped": None if self.stopped is None else self.stopped.value,
             "reached": [asdict(line) for line in self.reached],
@@ -385,6 +389,11 @@ class AnonymizedRelease(Shown):
             + "".join(f"  {line}\n" for line in (self.verdict.sentence, *self.verdict.reasons))
             + f"  {self.n_classes:,} classes, the smallest of {self.smallest_class:,} {r.counted}; {self.n_suppressed:,} suppressed\n"
             + self._part_lines()
+            + (
+                f"  {self.n_exceptions:,} records are exceptions to the recoding\n"
+                if self.n_exceptions
+                else ""
+            )
             + f"  information loss {u.information_loss:.6g} ({u.gcp:.2%} of the quasi-identifiers' detail), {proof}\n"
             f"  highest re-identification risk {r.prosecutor_highest:.2%}, average {r.prosecutor_average:.2%}\n"
             f"  unique records: {r.uniques_before:,} before, {r.uniques_after:,} after"

@@ -116,6 +116,7 @@ class MicrodataOfProject(Options):
     method: Literal[CHOICES] = "auto"  # type: ignore[valid-type]
     seconds: Literal[tuple(TIMES | ROUNDS)] = "10"  # type: ignore[valid-type]
     suppress: Literal[tuple(LEFT_OUT)] = "0"  # type: ignore[valid-type]
+    exceptions: Literal[tuple(LEFT_OUT)] = "0"  # type: ignore[valid-type]
     more: MoreOfProject = MoreOfProject()
 
 

@@ -21,6 +21,7 @@ from louver.audit.publish import publish as publish_tables
 from louver.audit.register import check_columns, earlier_names, from_entries, n_published, to_content
 from louver.audit.result import Advice, AuditedCell, AuditSummary, JointAudit
 from louver.audit.verdict import AuditQuestion
+from louver.data.parsing_once import parsing_once
 from louver.data.read import open_source
 from louver.data.restriction import restriction
 from louver.data.tabulate import tabulate
@@ -93,8 +94,9 @@ def audit(
     """
     request = requested(spec, AuditOptions)
     started = time.perf_counter()
-    register = _matched_register(request)
-    loaded = _loaded(request, register)
+    with parsing_once(request.options.registry is not None):
+        register = _matched_register(request)
+        loaded = _loaded(request, register)
     found = request.run.attend(_found, request, loaded, register, started)
     return _published(found, request, loaded, register, report)
 

@@ -30,6 +30,7 @@ from louver.bounds.options import (
 from louver.bounds.problem import Arrangement
 from louver.bounds.result import BoundsAudit, Comparison
 from louver.bounds.search import Suggestion, Suggestions, search_redesigns
+from louver.data.parsing_once import parsing_once
 from louver.data.read import POSTGRES_SCHEMES
 from louver.errors import InputError
 from louver.release.write import check_out
@@ -170,7 +171,8 @@ def publish(
             "option --register is missing; name the folder of the register.", option="--register"
         )
     _check_folders(request.options)
-    return publish_table(_audit(load(request), request), request)
+    with parsing_once():
+        return publish_table(_audit(load(request), request), request)
 
 
 def answer(request: Request[BoundsOptions]) -> BoundsAnswer:
@@ -180,15 +182,16 @@ def answer(request: Request[BoundsOptions]) -> BoundsAnswer:
     _check_folders(options)
     if options.arrangements is not None:
         return BoundsAnswer(comparison=_compare(request), fail_on=options.fail_on)
-    loaded = load(request)
-    audit = _audit(loaded, request)
-    return BoundsAnswer(
-        audit=audit,
-        suggestions=_suggest(loaded, request) if options.suggest else None,
-        publication=None if options.registry is None else publish_table(audit, request),
-        recodes=options.write_recodes,
-        fail_on=options.fail_on,
-    )
+    with parsing_once(options.registry is not None):
+        loaded = load(request)
+        audit = _audit(loaded, request)
+        return BoundsAnswer(
+            audit=audit,
+            suggestions=_suggest(loaded, request) if options.suggest else None,
+            publication=None if options.registry is None else publish_table(audit, request),
+            recodes=options.write_recodes,
+            fail_on=options.fail_on,
+        )
 
 
 def _check_folders(options: BoundsOptions) -> None:

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from louver.data.coding import SCALAR_TYPES, text_sql
 from louver.data.formats import format_of
-from louver.data.read import POSTGRES_SCHEMES, ArrowStream, Source, open_source, quoted
+from louver.data.read import POSTGRES_SCHEMES, ArrowStream, Source, open_source, parse_while_hashing, quoted
 from louver.errors import Cancelled, LouverError
 from louver.run import Run
 
@@ -489,9 +490,11 @@ def fingerprint(
         str(data).startswith(POSTGRES_SCHEMES) or _is_database(data)
     )
 
+    parsing = {name: reading[name] for name in ("delimiter", "header_row", "encoding") if name in reading}
+
     def keyed(secret: bytes) -> bytes:
         if is_file:
-            return _file_hash(Path(os.fspath(data)), secret, run or Run())  # type: ignore[arg-type]
+            return _file_hash(Path(os.fspath(data)), secret, run or Run(), parsing)  # type: ignore[arg-type]
         return hmac.digest(secret, _record_sum(data, table, query, run), "sha256")
 
     return keyed
@@ -525,8 +528,11 @@ def has_same_records(
         return False
 
 
-def _file_hash(path: Path, secret: bytes, run: Run) -> bytes:
+def _file_hash(path: Path, secret: bytes, run: Run, parsing: Mapping[str, Any]) -> bytes:
     keyed = hmac.new(secret, digestmod="sha256")
+    if parse_while_hashing(path, keyed.update, run, **parsing):
+        run.check()
+        return keyed.digest()
     with path.open("rb") as stream:
         while block := stream.read(BLOCK):
             run.check()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,7 @@ from louver.data.formats import (
     read_statistical,
 )
 from louver.data.mistakes import check_commas, no_such_column, with_points
+from louver.data.parsing_once import GZIP_RATIO, ROWS, connect, is_parsing_once, parse_and_hash, parsed
 from louver.data.scratch import Scratch
 from louver.data.separated import Header, TextFile, check_names, find_fault, read_header, text_file
 from louver.data.sql import file_literal, filter_sql, literal, quoted, split_table
@@ -38,9 +39,8 @@ from louver.run import Run
 from louver.schema.source import ALL_COLUMNS
 from louver.schema.where import parse_where
 
-__all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "quoted"]
+__all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "parse_while_hashing", "quoted"]
 
-MEMORY_LIMIT = "1GB"
 BATCH_ROWS = 2**17
 LARGE = 16 << 20
 """Largest file of another program, in bytes, that is read in half a second or less."""
@@ -52,10 +52,6 @@ SAMPLE_ROWS = 100_000
 """The first rows as stored, used for every inspection of the data before the actual reading."""
 SAMPLE_BUFFER = 1 << 20
 """Bytes read ahead for the sample of a text file; DuckDB's default of 32 MB would cover most of a file."""
-
-
-GZIP_RATIO = 5
-"""Approximate bytes of text per compressed byte."""
 
 
 class ArrowStream(Protocol):
@@ -162,7 +158,7 @@ class Source:
 
     def hold(self, columns: Sequence[str] = ()) -> None:
         """Keep the records, or some of their columns, in the database, which spills to disk: a text file is parsed only once."""
-        if self._header is not None:
+        if self._header is not None and self._is_file:
             fields = ", ".join(map(quoted, dict.fromkeys(columns))) or "*"
             for _ in self.batches(f"CREATE TEMP TABLE IF NOT EXISTS held AS SELECT {fields} FROM records"):
                 pass
@@ -364,35 +360,9 @@ def name_of(data: object, table: str | None) -> str:
 
 
 def _start(name: str, run: Run) -> Source:
-    """A private database in memory that downloads nothing and spills only into its own folder."""
+    """A source without data."""
     scratch = Scratch()
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "allow_community_extensions": "false",
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "memory_limit": MEMORY_LIMIT,
-            "python_enable_replacements": "false",
-            "temp_directory": str(scratch.path),
-            "threads": str(
-                len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-            ),
-        },
-    )
-    connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
-    _encrypt_spill(connection)
-    return Source(name=name, connection=connection, run=run, _scratch=scratch)
-
-
-def _encrypt_spill(connection: duckdb.DuckDBPyConnection) -> None:
-    """Encrypt records spilled to disk where this version of DuckDB can do so without an extension.
-
-    Its built-in cipher is called unsafe because its random numbers are ordinary ones: this suffices for a file left by a killed process;
-    while the process runs, the folder's permissions keep others out.
-    """
-    with suppress(duckdb.Error):
-        connection.execute("SET force_mbedtls_unsafe = true; SET temp_file_encryption = true")
+    return Source(name=name, connection=connect(scratch), run=run, _scratch=scratch)
 
 
 def _attach(source: Source, data: object, reading: _ReadingOptions) -> None:
@@ -466,9 +436,25 @@ def _attach_separated(source: Source, path: Path, reading: _ReadingOptions) -> N
     text = text_file(path, reading.encoding, source._scratch.path, source._held)
     header = read_header(text, reading.delimiter, reading.header_row)
     source._text, source._header = text, header
+    options = _parsing_options(text, header)
+    # A file in another encoding is parsed from a copy, whose name says nothing about what is in it.
+    own = text.path == path and parsed(path, options, is_compressed=text.is_compressed, run=source.run)
+    if own:
+        source.connection.close()
+        source.connection = own
+        _create_view(source, ROWS)
+        _create_view(source, f"{ROWS} LIMIT {SAMPLE_ROWS}", SAMPLE)
+        return
+    source._is_file = True
+    place = file_literal(text.path)
+    _create_view(source, f"read_csv({', '.join([place, *options])})")
+    sampled = [place, *options, f"buffer_size = {SAMPLE_BUFFER}", "parallel = false"]
+    _create_view(source, f"read_csv({', '.join(sampled)}) LIMIT {SAMPLE_ROWS}", SAMPLE)
+
+
+def _parsing_options(text: TextFile, header: Header) -> list[str]:
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header.names)
-    options = [
-        file_literal(text.path),
+    return [
         "auto_detect = false",
         "header = true",
         f"skip = {header.row - 1}",
@@ -481,10 +467,33 @@ def _attach_separated(source: Source, path: Path, reading: _ReadingOptions) -> N
         "hive_partitioning = false",
         f"compression = '{'gzip' if text.is_compressed else 'none'}'",
     ]
-    source._is_file = True
-    _create_view(source, f"read_csv({', '.join(options)})")
-    sampled = [*options, f"buffer_size = {SAMPLE_BUFFER}", "parallel = false"]
-    _create_view(source, f"read_csv({', '.join(sampled)}) LIMIT {SAMPLE_ROWS}", SAMPLE)
+
+
+def parse_while_hashing(
+    path: Path,
+    update: Callable[[bytes], object],
+    run: Run,
+    *,
+    delimiter: str | None = None,
+    header_row: int | None = None,
+    encoding: str = "utf-8",
+) -> bool:
+    """Give all bytes of a text file to `update` while it is parsed for later readers; False where nothing was done.
+
+    Only inside `parsing_once`. A file that cannot be read is left to the reader, who says why.
+    """
+    kind = format_of(path)
+    if not is_parsing_once() or kind is None or kind.reader != "separated" or encoding != "utf-8":
+        return False
+    try:
+        with ExitStack() as held:
+            text = text_file(path, encoding, path.parent, held)
+            header = read_header(text, delimiter, header_row)
+    except InputError:
+        return False
+    if text.is_compressed:
+        return False
+    return parse_and_hash(path, _parsing_options(text, header), update=update, run=run)
 
 
 def _attach_parquet(source: Source, path: Path, reading: _ReadingOptions) -> None:

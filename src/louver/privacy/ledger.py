@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from louver._version import __version__
+from louver.data.parsing_once import is_parsing_once
 from louver.data.people import Common
 from louver.errors import BudgetError, Cancelled, InputError, LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
@@ -414,7 +415,17 @@ class Ledger(LedgerFile):
 
     def check_data(self, dataset: KeyedHash, people: People | None = None) -> None:
         """Refuse, before they are read, data that `reserve` would refuse as not admitted or as another ledger's."""
-        self._check_source(dataset, self._hashed(dataset), people)
+        data_hash = self._hashed(dataset)
+        self._check_source(dataset, data_hash, people)
+        self._meet(data_hash, people)
+
+    def meet(self, dataset: KeyedHash, people: People) -> None:
+        """Sketch people who will be recorded while their records are parsed anyway; nothing is refused or recorded yet."""
+        self._meet(self._hashed(dataset), people)
+
+    def _meet(self, data_hash: str, people: People | None) -> None:
+        if people is not None and is_parsing_once() and data_hash not in self.state().people:
+            people.sketch(self.people_key)
 
     def is_pending(self, request: str) -> bool:
         """Whether an earlier run reserved a debit for this request and did not seal it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from louver.data.parsing_once import parsing_once
 from louver.data.people import fingerprint
 from louver.errors import BudgetError, InputError
 from louver.privacy.ledger import (
@@ -162,11 +163,12 @@ def admit_source(
     if name is None:
         name = f"database {urlsplit(data).path.strip('/')}" if is_address else Path(data).name
     dataset = fingerprint(data, table=table, query=query, run=run)
-    return ledger.admit(
-        dataset,
-        name=name,
-        table=table,
-        query=query,
-        people=People(data, table=table, query=query, run=run),
-        is_new_population=is_new_population,
-    )
+    with parsing_once():
+        return ledger.admit(
+            dataset,
+            name=name,
+            table=table,
+            query=query,
+            people=People(data, table=table, query=query, run=run),
+            is_new_population=is_new_population,
+        )

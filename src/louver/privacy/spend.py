@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from louver.data.parsing_once import parsing_once
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError
 from louver.privacy.budget import Loss
@@ -238,7 +239,12 @@ class Account:
         self._before: dict[bytes, bytes] = {}
 
     def _unchanged(self, secret: bytes) -> bytes:
-        """The keyed hash of the unchanged data; refuses data that changed since the first call."""
+        """The keyed hash of the unchanged data; refuses data that changed since the first call.
+
+        The first secret is that of the ledger that pays, which asks before all others: while its hash is the same, so are theirs.
+        """
+        if secret in self._before and secret != next(iter(self._before)):
+            return self._before[secret]
         digest = self._dataset(secret)
         if self._before.setdefault(secret, digest) != digest:
             raise InputError(
@@ -380,9 +386,10 @@ def measure_into(
     if _is_sealed(paths, account.ledger):
         account.check_sealed(paths[0])
     else:
-        account.begin(payment)
-        with account.touching(measurable.subject):
-            measurable.read()
+        with parsing_once():
+            account.begin(payment)
+            with account.touching(measurable.subject):
+                measurable.read()
 
         def write_exact() -> Sequence[Path]:
             folder.mkdir(parents=True, exist_ok=True)
@@ -411,9 +418,10 @@ def release_into(
     payment = releasable.payment
     if payment.request and not account.is_pending(payment):
         releasable.check_out(out)  # before anything is read
-    account.begin(payment)
-    with account.touching(releasable.subject):
-        releasable.read()
+    with parsing_once():
+        account.begin(payment)
+        with account.touching(releasable.subject):
+            releasable.read()
     payment = releasable.payment
     if not account.is_pending(payment):
         releasable.check_out(out)  # before anything is spent

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louver._callable import make_callable
+from louver.data.parsing_once import parsing_once
 from louver.protect.cellkey import average, count_with_keys, noise_table_of, smallest_safe
 from louver.protect.keybounds import bounds_of
 from louver.protect.load import load
@@ -165,7 +166,8 @@ def protect(
     if out is not None:
         check_out(Path(out))
     folder = None if out is None else Path(out)
-    return (_with_noise if whole.options.method == "cellkey" else _protected)(whole, folder)
+    with parsing_once(whole.options.registry is not None):
+        return (_with_noise if whole.options.method == "cellkey" else _protected)(whole, folder)
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louver as lv
+from few_or_many import few_or_many
 from louver.anonymize import AnonymizeOptions, compare_each_k
 from louver.report.anonymize import inside_report
 from louver.run import Run
@@ -43,10 +44,13 @@ def test_the_release_is_a_point_of_its_curve() -> None:
 
 
 @pytest.mark.parametrize("method", ["greedy", "mondrian", "k-member"])
-@settings(max_examples=15, deadline=None)
-@given(
-    rows=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=12, max_size=24),
-    k=st.integers(2, 6),
+@few_or_many(
+    4,
+    15,
+    given(
+        rows=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=12, max_size=24),
+        k=st.integers(2, 6),
+    ),
 )
 def test_the_loss_never_falls_as_k_grows(method: str, rows: list[tuple[int, int]], k: int) -> None:
     """A file with k look-alikes has k - 1, too; the release is one of the points, and is as good."""

@@ -133,7 +133,7 @@ CROSSES = [
         {"method": "mondrian"},
         {"suppress": 0.1},
         {"format": "bounds", "sensitive": ["ill"], "keep": ["sex"], "l": 2},
-        {"recoding": "global", "method": "auto"},
+        pytest.param({"recoding": "global", "method": "auto"}, marks=pytest.mark.long),
         {"quasi": ["town"], "keep": ["ill", "sex", "age"], "method": "exact"},
     ],
     ids=str,

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louver as lv
+from few_or_many import few_or_many
 from louver.errors import InputError
 from louver.report.anonymize import inside_report
 from small_people import people, written
@@ -45,14 +46,17 @@ def together(
     return release.intersection, out
 
 
-@settings(max_examples=25)
-@given(
-    lines=st.lists(
-        st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.sampled_from(["flu", "cold"])),
-        min_size=4,
-        max_size=10,
+@few_or_many(
+    5,
+    25,
+    given(
+        lines=st.lists(
+            st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.sampled_from(["flu", "cold"])),
+            min_size=4,
+            max_size=10,
+        ),
+        weight=st.floats(0.01, 100),
     ),
-    weight=st.floats(0.01, 100),
 )
 def test_several_releases_together(
     lines: list[tuple[int, str, str]], weight: float, tmp_path_factory: pytest.TempPathFactory

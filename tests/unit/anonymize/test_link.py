@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import louver as lv
+from few_or_many import few_or_many
 from louver._verdict import Level
 from louver.errors import InputError
 from small_people import written
@@ -73,11 +74,14 @@ PERSON = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    people=st.lists(st.tuples(PERSON, PERSON, st.integers(0, 5)), min_size=4, max_size=12),
-    leave=st.integers(0, 2),
-    join=st.integers(0, 2),
+@few_or_many(
+    5,
+    25,
+    given(
+        people=st.lists(st.tuples(PERSON, PERSON, st.integers(0, 5)), min_size=4, max_size=12),
+        leave=st.integers(0, 2),
+        join=st.integers(0, 2),
+    ),
 )
 def test_no_less_is_found_than_by_somebody_who_knows_both_files(
     people: list[tuple[Any, Any, int]], leave: int, join: int, tmp_path_factory: pytest.TempPathFactory

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.data import people as people_module
 from louver.data.people import Census, Common, Sketch
 from louver.data.read import open_source
@@ -54,8 +55,13 @@ def files(draw: st.DrawFn) -> Columns:
     return {name: draw(values) for name in NAMES}
 
 
-@settings(max_examples=15)
-@given(files(), st.randoms(use_true_random=False), st.sets(st.sampled_from(NAMES), max_size=2), st.booleans())
+@few_or_many(
+    3,
+    15,
+    given(
+        files(), st.randoms(use_true_random=False), st.sets(st.sampled_from(NAMES), max_size=2), st.booleans()
+    ),
+)
 def test_the_same_records_are_known_again(file: Columns, random, dropped: set[str], is_added: bool) -> None:
     order = list(range(len(file["a"])))
     random.shuffle(order)
@@ -68,8 +74,7 @@ def test_the_same_records_are_known_again(file: Columns, random, dropped: set[st
     assert found == Common(is_same=True, of_earlier=1.0, of_these=1.0)
 
 
-@settings(max_examples=15)
-@given(files(), st.data())
+@few_or_many(3, 15, given(files(), st.data()))
 def test_shares_of_parts_and_of_larger_files_are_right(file: Columns, data: st.DataObject) -> None:
     n = len(file["a"])
     some = data.draw(st.lists(st.sampled_from(range(n)), unique=True, min_size=1, max_size=n - 1))
@@ -175,6 +180,7 @@ def test_long_numbers_of_persons_are_told_apart() -> None:
     assert common(file, {"id": ["007", f"1{'0' * 20}", "9" * 44 + "8"]}).of_earlier == pytest.approx(2 / 6)
 
 
+@pytest.mark.long
 def test_a_few_people_of_many_may_be_missed_by_a_sample_and_are_not_called_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

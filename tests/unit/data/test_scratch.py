@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import child_environment
-from louver.data import read
+from louver.data import parsing_once
 from louver.data.read import open_source
 from louver.data.scratch import PREFIX, Scratch, sweep
 from louver.errors import InputError
@@ -23,9 +23,10 @@ SPILL = f"CREATE TEMP TABLE spilled AS SELECT '{MARKER.decode()}' || range AS na
 KILLED = f"""
 import os, signal, sys
 from pathlib import Path
-from louver.data import read
-read.MEMORY_LIMIT = "40MB"
-source = read.open_source(sys.argv[1])
+from louver.data import parsing_once
+from louver.data.read import open_source
+parsing_once.MEMORY_LIMIT = "40MB"
+source = open_source(sys.argv[1])
 source.connection.execute("{SPILL}")
 print(source._scratch.path, flush=True)
 os.kill(os.getpid(), signal.{{signal}})
@@ -62,7 +63,7 @@ def test_a_folder_is_its_owners_alone_and_goes_with_the_block(temporary: Path) -
 def test_what_duckdb_spills_is_unreadable(
     temporary: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "MEMORY_LIMIT", "40MB")
+    monkeypatch.setattr(parsing_once, "MEMORY_LIMIT", "40MB")
     with open_source(table) as source:
         source.connection.execute(SPILL)
         spilled = spilled_bytes(temporary)

@@ -133,6 +133,7 @@ def test_a_solver_without_callback_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
         interruptible_milp(Run(), c=[1.0])
 
 
+@pytest.mark.long
 def test_integer_programs_in_a_child_are_the_same(people: Path) -> None:
     given = _options(people, mechanism="M_H", seed=1, max_size=2, total="public")
     assert np.array_equal(groups(people, **given).counts, groups(people, **given, run=Run()).counts)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.optim.imputation import Category, Number, draw_copies
 from louver.optim.regression import combine, fit_linear
 
 
-@given(st.integers(0, 10_000), st.integers(2, 30), st.booleans())
-@settings(max_examples=12, deadline=None)
+@few_or_many(3, 12, given(st.integers(0, 10_000), st.integers(2, 30), st.booleans()))
 def test_draws_lie_within_and_ends_are_attained(seed: int, n: int, is_attained: bool) -> None:
     random = np.random.default_rng(seed)
     true, labels, classes = (

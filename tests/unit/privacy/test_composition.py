@@ -8,9 +8,10 @@ from fractions import Fraction
 import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.errors import BudgetError, InputError
 from louver.privacy import composition
 from louver.privacy.budget import epsilon_at
@@ -26,8 +27,7 @@ variances = st.fractions(Fraction(1, 3), 6, max_denominator=12)
 epsilons = st.fractions(0, 12, max_denominator=20)
 
 
-@given(epsilon=epsilons, sigma_squares=st.lists(variances, min_size=1, max_size=2))
-@settings(max_examples=40)
+@few_or_many(8, 40, given(epsilon=epsilons, sigma_squares=st.lists(variances, min_size=1, max_size=2)))
 def test_delta_is_at_least_that_of_every_outcome_enumerated_and_hardly_more(epsilon, sigma_squares):
     exact = float(enumerated_delta(epsilon, sigma_squares))
     bound = delta_at(epsilon, [ChangedCounts(sigma_squared, 1) for sigma_squared in sigma_squares])
@@ -36,12 +36,15 @@ def test_delta_is_at_least_that_of_every_outcome_enumerated_and_hardly_more(epsi
         assert bound <= exact * (1 + 1e-6)
 
 
-@given(
-    epsilon=epsilons,
-    counts=st.lists(st.tuples(variances, st.sampled_from([1, 2, 3])), min_size=1, max_size=2),
-    is_long=st.booleans(),
+@few_or_many(
+    5,
+    25,
+    given(
+        epsilon=epsilons,
+        counts=st.lists(st.tuples(variances, st.sampled_from([1, 2, 3])), min_size=1, max_size=2),
+        is_long=st.booleans(),
+    ),
 )
-@settings(max_examples=25)
 def test_counts_that_change_by_more_than_one_are_bounded_as_well(epsilon, counts, is_long):
     """Also where sums are not convolved but every count is put on the grid by itself."""
     sigma_squares, shifts = [one for one, _ in counts], [shift for _, shift in counts]
@@ -120,13 +123,16 @@ def test_the_production_run_is_within_a_millionth_of_dp_accounting():
     assert near[0] <= 1e-10 <= near[1]
 
 
-@given(
-    shares=st.lists(st.integers(1, 50), min_size=1, max_size=5),
-    epsilon=st.fractions(Fraction(1, 4), 20, max_denominator=8),
-    digits=st.integers(5, 12),
-    count=st.sampled_from([1, 2]),
+@few_or_many(
+    3,
+    15,
+    given(
+        shares=st.lists(st.integers(1, 50), min_size=1, max_size=5),
+        epsilon=st.fractions(Fraction(1, 4), 20, max_denominator=8),
+        digits=st.integers(5, 12),
+        count=st.sampled_from([1, 2]),
+    ),
 )
-@settings(max_examples=15)
 def test_the_rho_found_keeps_the_promise_and_beats_the_general_conversion(shares, epsilon, digits, count):
     delta = Fraction(1, 10**digits)
     parts = [Fraction(share, sum(shares)) for share in shares]

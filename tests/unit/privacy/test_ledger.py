@@ -480,6 +480,7 @@ def test_debits_from_four_processes_never_overspend(tmp_path: Path) -> None:
     assert ledger.verify().is_sound
 
 
+@pytest.mark.long
 def test_no_key_and_nonce_twice_after_a_fork(ledger: Ledger) -> None:
     output, _ = _run("forked", ledger.path, 4).communicate()
     pairs = output.split("\n")[:-1]

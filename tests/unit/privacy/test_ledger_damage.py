@@ -181,6 +181,7 @@ def test_amounts_too_long_to_add_up_are_refused(ledger: Ledger) -> None:
     json.dumps(ledger.state().to_dict())
 
 
+@pytest.mark.long
 def test_bytes_that_are_no_ledger_end_the_command_with_2(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     path.write_bytes(os.urandom(5000))
@@ -214,7 +215,9 @@ except InputError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on files")
-@pytest.mark.parametrize("limit", [0, 5000, 20_000, 40_000])
+@pytest.mark.parametrize(
+    "limit", [5000, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 20_000, 40_000))]
+)
 def test_a_disk_without_room_is_not_called_damage(ledger: Ledger, limit: int) -> None:
     """A limit on the size of files fails writes in the middle, as a full disk does."""
     before = ledger.state().granted
@@ -249,7 +252,9 @@ def test_what_sqlite_says_is_told_by_its_code(ledger: Ledger, code: int, says: s
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on files")
-@pytest.mark.parametrize("limit", [0, 4096, 10_000, 20_000])
+@pytest.mark.parametrize(
+    "limit", [10_000, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 4096, 20_000))]
+)
 def test_a_ledger_made_without_room_is_whole_or_not_there(tmp_path: Path, limit: int) -> None:
     """What was committed may still be in the write-ahead log, which is not moved into place."""
     path = tmp_path / "x.ledger"

@@ -21,7 +21,6 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.ledger_finding import find_ledger
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
-from louver.run import Run
 from louver.schema.request import ask
 from louver.schema.spec import SourceOptions
 from louver.topdown import measure, topdown
@@ -201,27 +200,32 @@ def test_noise_by_opendp_is_logged_as_lost_when_stopped(
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every opening and every hashing of a file."""
+    """Every opening, hashing and parsing of a file."""
     seen: list[str] = []
-    from louver.data import read
+    from louver.data import parsing_once, read
 
-    opened, hashed = read.open_source, louver.data.people._file_hash
+    opened, hashed, parsed = read.open_source, louver.data.people._file_hash, parsing_once._parse
 
     def opening(data: Any, **more: Any) -> Any:
         seen.append(f"open {read.name_of(data, None)}")
         return opened(data, **more)
 
-    def hashing(path: Path, secret: bytes, run: Run) -> bytes:
+    def hashing(path: Path, *more: Any) -> bytes:
         seen.append(f"hash {path.name}")
-        return hashed(path, secret, run)
+        return hashed(path, *more)
+
+    def parsing(place: str, *more: Any) -> parsing_once._Parsed:
+        seen.append("parse what is hashed" if "/dev/fd" in place else "parse")
+        return parsed(place, *more)
 
     for module in ("louver.groups.load", "louver.topdown.measuring.true_counts", "louver.topdown.load"):
         monkeypatch.setattr(f"{module}.open_source", opening)
     monkeypatch.setattr("louver.data.people._file_hash", hashing)
+    monkeypatch.setattr("louver.data.parsing_once._parse", parsing)
     return seen
 
 
-def test_the_data_are_hashed_once_before_and_once_after(
+def test_the_data_are_hashed_once_before_and_once_after_and_parsed_once(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _ledger(people)
@@ -230,8 +234,8 @@ def test_the_data_are_hashed_once_before_and_once_after(
     seen = _counted(monkeypatch)
     groups(people, **_options(people), out=tmp_path / "out")
     topdown(town, out=tmp_path / "topdown")
-    of_people = [event for event in seen if event.endswith("people.csv")]
-    assert of_people == ["hash people.csv", "open people.csv", "hash people.csv"] * 2
+    of_people = [event for event in seen if event.endswith("people.csv") or event.startswith("parse")]
+    assert of_people == ["hash people.csv", "parse what is hashed", "open people.csv", "hash people.csv"] * 2
 
 
 def test_what_cannot_be_paid_for_does_not_touch_the_data(
@@ -279,7 +283,7 @@ def test_a_ledger_elsewhere_is_no_second_budget(people: Path, tmp_path: Path) ->
     second = Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(1))
     _ledger(people)
     groups(people, **_options(people), out=tmp_path / "first")
-    with pytest.raises(BudgetError, match=r"people.csv.ledger beside people.csv pays for these data"):
+    with pytest.raises(BudgetError, match=r"people.csv.ledger next to people.csv pays for these data"):
         groups(people, **_options(people), ledger=second.path, out=tmp_path / "second")
     assert second.state().spent == 0
 

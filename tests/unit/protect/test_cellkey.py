@@ -274,6 +274,7 @@ def test_the_same_estimate_in_two_tables_counts_once() -> None:
     assert (one.precision == two.precision).all() and (one.estimate == two.estimate).all()
 
 
+@pytest.mark.long
 def test_averaging_does_what_is_forecast(tmp_path: Path) -> None:
     """Tables by many columns that say nothing new: every count is shown by hundreds of sums, and is not published."""
     names = [f"x{n}" for n in range(7)]

@@ -33,7 +33,7 @@ def people(n: int = 120) -> pa.Table:
     [
         {},
         {"format": "bounds"},
-        {"recoding": "global", "suppress": 0.1},
+        pytest.param({"recoding": "global", "suppress": 0.1}, marks=pytest.mark.long),
         {"missing": "match", "ordered": {"town": ["Ah", "Bee", "Cee", "Dee"]}},
     ],
 )

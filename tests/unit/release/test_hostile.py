@@ -314,6 +314,7 @@ def test_names_cannot_forge_lines(release: Path) -> None:
 BOMB_ROWS = 24_000_000  # two columns of 200 letters: ten gigabytes, three times what the process may take
 
 
+@pytest.mark.long
 def test_a_bomb_is_read_in_small_pieces(release: Path) -> None:
     """A file of a megabyte that unfolds to gigabytes: every row is looked at, with little memory."""
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1 << 22, np.int32)), ["20-29" * 40])

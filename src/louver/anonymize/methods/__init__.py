@@ -11,6 +11,7 @@ from louver.anonymize.methods import (
     global_recoding,
     greedy,
     k_member,
+    local_exceptions,
     mondrian,
     sorted_cut,
     split_carry,
@@ -37,6 +38,7 @@ METHODS = {
         k_member.METHOD,
         *freeform.METHODS,
         global_recoding.METHOD,
+        local_exceptions.METHOD,
         units.METHOD,
         whole_units.METHOD,
     )
@@ -49,7 +51,7 @@ CHOICES = tuple(name for name, method in METHODS.items() if method.is_choice)
 def method_of(options: AnonymizeOptions) -> Method:
     """The method that these options call for."""
     if options.recoding == "global":
-        return global_recoding.METHOD
+        return local_exceptions.METHOD if options.exceptions > 0 else global_recoding.METHOD
     if options.whole_units:
         return whole_units.METHOD
     return METHODS[options.method] if options.unit is None else units.METHOD

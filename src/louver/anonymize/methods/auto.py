@@ -19,10 +19,11 @@ from louver.engine.local import run_pieces
 from louver.optim.aside import compiled_aside, n_cores
 from louver.optim.kernels.classes.annealing import Scene, anneal_piece_inplace
 from louver.optim.kernels.classes.bisection import cut_pieces, mixed
+from louver.optim.kernels.classes.diversity import n_sensitive_values
 from louver.optim.kernels.classes.draft_partition import LANES
 from louver.optim.kernels.classes.loss import INTERVAL, KIND, N_FIELDS, class_losses
-from louver.optim.kernels.classes.loss_bounds import least_losses
-from louver.optim.kernels.classes.record_tree import NUMBER_MASK, build_tree, nearest
+from louver.optim.kernels.classes.loss_bounds import diverse_reach, least_losses
+from louver.optim.kernels.classes.record_tree import NUMBER_BITS, NUMBER_MASK, build_tree, nearest
 from louver.optim.status import Status
 from louver.run import Run
 
@@ -317,6 +318,9 @@ CHUNK = 2048
 TRIPLES_SOUGHT, PAIRS_SOUGHT = 24, 64
 """Neighbours sought for the bound; triples of points are used while classes need at most half that many."""
 
+MOST_VALUES = 256
+"""Up to this many sensitive values the bound asks which neighbours could make a class close; beyond, only how many values they have."""
+
 
 class TimeUpError(Exception):
     """Time ran out before all neighbours were found."""
@@ -350,7 +354,8 @@ def find_neighbours(
     The distance of two records is the loss per record of a class of both.
 
     **Lower bound**: a record that is published lies in a class of at least k records (more where l or t need more), whose loss per record is at least
-    what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours. A record that is left out loses
+    what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours, by their number and by their sensitive
+    values. A record that is left out loses
     everything, which is no less. The sum over all records is therefore a bound, whatever the classes must meet besides.
 
     **Time**: once it is up, `TimeUpError` is raised: there is then neither a search nor a bound.
@@ -361,8 +366,11 @@ def find_neighbours(
     tree = build_tree(problem.geometry, codes, np.arange(len(codes)))
     n_wanted = min(n_wanted, len(codes) - 1)
     with_triples = 2 * (least_size - 1) <= TRIPLES_SOUGHT
-    n_useful = TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, least_size - 1)
-    n_sought = min(max(n_wanted, n_useful), len(codes) - 1)
+    n_useful = min(TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, least_size - 1), len(codes) - 1)
+    n_sought = min(max(n_wanted, n_useful, PAIRS_SOUGHT if problem.sensitive else 0), len(codes) - 1)
+    needs = problem.requirements
+    is_table_whole = problem.max_suppressed == 0 and bool((needs.sensitive >= 0).all())
+    is_table_whole &= n_sensitive_values(needs.limits) <= MOST_VALUES
 
     def part(first: int) -> tuple[NDArray[np.int32], int]:
         watch.run.check()
@@ -371,10 +379,15 @@ def find_neighbours(
         last = min(len(codes), first + CHUNK)
         keys, reach = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys[:, :n_wanted] & NUMBER_MASK).astype(np.int32)
+        useful = np.ascontiguousarray(keys[:, :n_useful])
+        beyond = reach if n_useful == n_sought else np.minimum(reach, useful[:, -1] >> NUMBER_BITS)
         least = least_losses(
-            problem.geometry, codes, multiplicity, keys, reach, first, least_size, with_triples
+            problem.geometry, codes, multiplicity, useful, beyond, first, least_size, with_triples
         )
-        return near, int(multiplicity[first:last] @ least)
+        by_values = diverse_reach(
+            needs.limits, needs.sensitive, points.start, keys, reach, first, least_size, is_table_whole
+        )
+        return near, int(multiplicity[first:last] @ np.maximum(least, by_values))
 
     if n_wanted == 0:
         return Neighbourhood(near=np.zeros((len(codes), 0), np.int32), lower_bound=0)

@@ -79,7 +79,7 @@ class FreeformGroups:
         return self.matches.ravel(), np.arange(n) * k
 
     @property
-    def levels(self) -> tuple[int | None, ...]:
+    def levels(self) -> tuple[Ints | None, ...]:
         return ()
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:

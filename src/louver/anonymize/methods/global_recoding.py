@@ -16,7 +16,7 @@ from louver.anonymize.watch import Stopped, Watch
 from louver.errors import InfeasibleError
 from louver.optim.status import Status
 
-__all__ = ["METHOD", "Lattice", "all_codings", "solve"]
+__all__ = ["METHOD", "Lattice", "all_codings", "searched", "solve"]
 
 ROUNDS = 400
 """Rounds if neither time nor steps are limited, and rounds without improvement after which a search ends."""
@@ -66,6 +66,14 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
     """
     watch = watch or Watch()
     space = RecodingSpace.of(problem)
+    best, is_best = searched(space, watch, steps)
+    status, bound = (Status.OPTIMAL, best.loss) if is_best else (Status.FEASIBLE, None)
+    watch.run.check()
+    return space.answer(best, method=METHOD.name, status=status, lower_bound=bound)
+
+
+def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Recoding, bool]:
+    """The best recoding found, and whether it is known to be the best."""
     with watch.stage("first answer"):
         best = space.judged(space.coarsest)
         if best is not None:
@@ -81,9 +89,7 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
             )
         if not is_best:
             best = _rounds(space, best, watch, steps)
-    status, bound = (Status.OPTIMAL, best.loss) if is_best else (Status.FEASIBLE, None)
-    watch.run.check()
-    return space.answer(best, method=METHOD.name, status=status, lower_bound=bound)
+    return best, is_best
 
 
 def _of_all(

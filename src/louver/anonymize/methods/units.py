@@ -96,6 +96,9 @@ def solve(
     different units, each from another (`values_apart`). Classes that lack them are united with the next one, which keeps all
     other requirements: they hold for a union where they hold for its parts.
 
+    The lower bound is that of `auto.find_neighbours`, for which a class has records of k units: those of one unit are near each other, so
+    it is well above the bound for k records.
+
     **Cost**: depth of the tree times Greedy Search, less for nodes where merging cannot reduce the loss.
 
     Raises
@@ -109,12 +112,14 @@ def solve(
         search = UnitSearch(problem, problem.units, watch)
         cells = search.best_of_tree()
         watch.found(problem, sum(cell.loss for cell in cells))
+    with watch.stage("bound"):
+        bound = search.lower_bound()
     if is_auto and not watch.is_over:
         with watch.stage("search"):
             cells = search.moved(cells, steps)
             cells = search.improved(cells, steps)
     watch.run.check()
-    return search.partition(cells, method="auto" if is_auto else "greedy")
+    return search.partition(cells, method="auto" if is_auto else "greedy", lower_bound=bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -271,7 +276,17 @@ class UnitSearch:
 
         return form
 
-    def partition(self, cells: Sequence[_Cell], method: str) -> UnitPartition:
+    def lower_bound(self) -> int | None:
+        """Units that any cells and classes lose at least: classes reach so far that they have records of k units; None where time is up."""
+        whole = replace(
+            self._problem, units=None, sensitive=self._required, requirements=self._all_requirements
+        )
+        try:
+            return auto.find_neighbours(whole, whole.points(), self._watch, n_wanted=1).lower_bound
+        except auto.TimeUpError:
+            return None
+
+    def partition(self, cells: Sequence[_Cell], method: str, lower_bound: int | None) -> UnitPartition:
         """The classes of all cells."""
         n = self._problem.n_records
         labels, cell_of = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -283,6 +298,7 @@ class UnitSearch:
         return UnitPartition(
             labels=labels,
             loss=sum(cell.loss for cell in cells),
+            lower_bound=lower_bound,
             method=method,
             cells=cell_of,
             shared=tuple(self._shared),

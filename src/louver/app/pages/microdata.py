@@ -54,7 +54,7 @@ LEFT_OUT = {"0": "nobody", "0.01": "1 % of records", "0.05": "5 % of records"}
 RECODINGS = {"local": "Class by class", "global": "Whole file"}
 ABOUT = {
     "local": "Least loss. Labels overlap; choose Whole file if analysts compare groups.",
-    "global": "One set of labels for the whole file: comparable, and more is lost.",
+    "global": "One set of labels for the whole file: comparable, and more is lost. A few exceptions, in classes of their own, save much of it.",
 }
 CURVE = (2, 3, 5, 10, 20, 50)
 MANY_COLUMNS = 15
@@ -72,6 +72,7 @@ class MicrodataChoices:
         self.method = "auto"
         self.seconds = "10"
         self.suppress = "0"
+        self.exceptions = "0"
         self.name = ""
         self.more = More()
         self.new_population = False
@@ -97,7 +98,7 @@ class MicrodataChoices:
 
     def choices(self) -> dict[str, Any]:
         """The current content of the form."""
-        names = ("k", "l", "recoding", "method", "seconds", "suppress")
+        names = ("k", "l", "recoding", "method", "seconds", "suppress", "exceptions")
         return {name: getattr(self, name) for name in names} | {"weights": dict(self.weights)}
 
     def take(self, request: dict[str, Any], found: JobAnswer) -> None:
@@ -215,6 +216,7 @@ class _MicrodataPage:
                     ("Method", names, "method"),
                     ("Time", TIMES | ROUNDS if request.has_rounds else TIMES, "seconds"),
                     ("May leave out", LEFT_OUT, "suppress"),
+                    *([("Exceptions", LEFT_OUT, "exceptions")] if request.recoding == "global" else []),
                 ):
                     with tag("div", "row between"):
                         tag("span", "s", label)
@@ -280,6 +282,7 @@ class _MicrodataPage:
         }
         content |= {
             "suppress": float(request.suppress),
+            "exceptions": float(request.exceptions) if request.recoding == "global" else 0.0,
             "weights": weights,
             "l": request.l,
             "hierarchy": dict(files),

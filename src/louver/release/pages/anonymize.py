@@ -82,6 +82,11 @@ class ReleaseContent:
             else ""
         )
         left_out = f" {suppressed:,} records were left out." if suppressed else ""
+        recoded = [entry for entry in self.manifest.promises if entry["promise"] == "one-recoding"]
+        if n := sum(entry.get("exceptions") or 0 for entry in recoded):
+            left_out += (
+                f" One recoding holds for all records but {n:,}, whose classes are generalised one by one."
+            )
         return answers(
             released=f"{self.results['records']:,} records, one for each person. Generalised: {', '.join(self.quasi)}. "
             f"Published unchanged: {kept or 'nothing'}.{left_out}",

@@ -13,6 +13,7 @@ from louver.release.promises.base import Context, Outcome, Promise, count_distin
 from louver.release.promises.printed import prints_what_it_means
 
 __all__ = [
+    "COMMON",
     "DATA",
     "MAPPING",
     "MappingPromise",
@@ -21,6 +22,7 @@ __all__ = [
     "lines_of",
     "published_columns",
     "read_mapping",
+    "value_of",
 ]
 
 DATA = "data/anonymized.parquet"
@@ -35,6 +37,8 @@ SCHEMA = {
     "members": pa.list_(pa.string()),
     "records": pa.int64(),
 }
+COMMON = "common"
+"""With exceptions to one recoding: whether a value belongs to the recoding."""
 SORTS = {"interval", "set", "node", "missing", "anything"}
 
 Line = Mapping[str, Any]
@@ -53,7 +57,8 @@ def read_mapping(folder: Folder) -> pa.Table:
     """The mapping, with the required columns and types; no value can be published more often than there are records."""
     n_cells = folder.rows(DATA) * len(folder.schema(DATA))
     mapping = folder.table(MAPPING, most_rows=n_cells)
-    if [(field.name, field.type) for field in mapping.schema] != list(SCHEMA.items()):
+    fields = [(field.name, field.type) for field in mapping.schema]
+    if fields not in (list(SCHEMA.items()), [*SCHEMA.items(), (COMMON, pa.bool_())]):
         raise Malformed("the mapping has other columns")
     if not SORTS.issuperset(pc.unique(mapping["sort"]).to_pylist()):
         raise Malformed("the mapping has values of an unknown kind")

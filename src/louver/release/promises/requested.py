@@ -56,6 +56,12 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
     recoded = [entry.get("columns") for entry in by_name.get("one-recoding", [])]
     if recoded != ([request.get("quasi")] if request.get("recoding") == "global" else []):
         yield '"one-recoding" is not promised as requested'
+    for entry in by_name.get("one-recoding", []):
+        records = next((one["records"] for one in by_name.get("records", ())), 0)
+        if entry.get("exceptions", 0) > request.get("exceptions", 0) * (
+            records + manifest.results.get("suppressed", 0)
+        ):
+            yield '"one-recoding" has more exceptions than requested'
     for name, key, kind in (("l-diversity", "l", "l_kind"), ("t-closeness", "t", "distance")):
         wanted = request.get("sensitive", []) if request.get(key) is not None else []
         field = "kind" if key == "l" else "distance"

@@ -229,6 +229,7 @@ class AnonymizeParameters(_StatedPart):
     weights: dict[Name, Number] = {}
     method: Method
     recoding: Literal["local", "global"] = "local"
+    exceptions: Number = 0
     seconds: Number = 0
     steps: int | None = None
     normalise: bool = False

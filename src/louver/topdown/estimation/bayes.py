@@ -117,7 +117,7 @@ def learn_level(
             run,
         )
     else:
-        prior = learn_cells([(entries, values, noise) for _, entries, values, noise in samples])
+        prior = learn_cells(problem, [(entries, values, noise) for _, entries, values, noise in samples])
     return LevelPrior(prior=prior, totals=totals, variances=variances, shrink=shrink)
 
 

@@ -1,23 +1,31 @@
-"""Empirical Bayes above the leaves: a cell's mean is its parent's share of the child's total, times a factor of its own.
+"""Empirical Bayes above the leaves: a cell's mean is its parent's share of the child's total, times a factor of its group and one of its own.
 
-Totals remain those of least squares, whose error is small in comparison.
+The cells of a group (a race, by age) have much in common in how they depart from the parent: what the answers of one cell say about
+the factor helps the others. Totals remain those of least squares, whose error is small in comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from louver._arrays import Floats, Ints
-from louver.optim.kernels.posteriors.cells import draws_inplace, likelihoods_inplace, posteriors_inplace
+from louver.optim.kernels.posteriors.cells import (
+    draws_inplace,
+    expectations_inplace,
+    likelihoods_inplace,
+    posteriors_inplace,
+)
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.entries import (
     SHARE_CUTS,
     Entries,
     capped,
+    groups_of,
     normalised,
     posterior_evidence,
     usual_weights,
@@ -27,10 +35,13 @@ from louver.topdown.problem import Evidence, Families, Problem
 __all__ = ["CellPrior", "cell_evidence", "leans_on_marginals", "learn_cells"]
 
 N_BINS, LOWEST_BIN = 12, -3  # bins of the logarithm of the expected count
-EXPONENTS = 0.2 * np.arange(-15.0, 26.0)
-FACTORS = np.concatenate([[0.0], np.exp(EXPONENTS)])
+STEP = 0.2
+EXPONENTS = STEP * np.arange(-15.0, 26.0)  # of what is common to a group of cells
+DEPARTURES = STEP * np.arange(-5.0, 6.0)  # of what is a cell's own
+SCALES = np.concatenate([[0.0], np.exp(STEP * np.arange(-20.0, 31.0))])  # products of both, zero first
 VARIATION = 0.12  # variation of a count's mean beyond Poisson
 N_STEPS = 12  # steps of the EM algorithm
+PSEUDO_COUNTS = 3.0  # of a class, distributed as is usual
 NEIGHBOUR = 0.3  # share of a class's counts that adjacent classes also receive
 LEAST_VARIANCE = 0.05
 OTHERS = 0.5  # variation of the other cells of a row, when these are set to their expected counts
@@ -40,19 +51,21 @@ MOST_CELLS = 20_000  # most cells that a prior is learnt from
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellPrior:
-    """Weights (classes, factors) of how cells of a level depart from their parents."""
+    """How cells of a level depart from their parents: weights (classes, factors) of groups, and (classes, departures) of cells."""
 
-    weights: Floats
+    factors: Floats
+    departures: Floats
 
     def improve(
         self, problem: Problem, families: Families, entries: Entries, variances: Floats, shrink: float | None
     ) -> Evidence:
         """Evidence for the constrained solve: posterior means, and the totals of least squares."""
         values, noise, own = cell_evidence(problem, families, entries, variances)
+        groups = _Groups.of(problem, entries)
         mean, variance = np.empty(len(values)), np.empty(len(values))
-        posteriors_inplace(
-            entries.expected, values, noise, FACTORS, VARIATION, self.weights, _kinds(entries), mean, variance
-        )  # fmt: skip
+        seen = self._seen(groups, entries, values, noise)
+        posteriors_inplace(*(*seen, mean, variance))
+        mean, variance = groups.back(mean), groups.back(variance)
         mean = capped(mean, values, noise, entries.share, shrink)
         value, weight = _with_prior(values, noise, own, mean, np.maximum(variance, LEAST_VARIANCE))
         return posterior_evidence(problem, families, entries, value, weight, entries.totals)
@@ -60,22 +73,75 @@ class CellPrior:
     def draw(
         self, problem: Problem, families: Families, entries: Entries, variances: Floats, draws: Draws
     ) -> Evidence:
-        """The same with one draw from each cell's posterior instead of its mean; nothing else is said about the cells."""
+        """The same with one draw from the posterior of each cell instead of its mean; nothing else is said about the cells."""
         values, noise, _ = cell_evidence(problem, families, entries, variances)
-        uniform = draws.uniform("cells", families.first_child + entries.child, entries.cell)
+        groups = _Groups.of(problem, entries)
+        child, cell = (x[groups.order] for x in (families.first_child + entries.child, entries.cell))
+        by_group = draws.uniform("groups", child[groups.start[:-1]], cell[groups.start[:-1]])
+        by_departure, uniform = (draws.uniform(stream, child, cell) for stream in ("own", "cells"))
         drawn, variance = np.empty(len(values)), np.empty(len(values))
-        draws_inplace(
-            entries.expected, values, noise, FACTORS, VARIATION, self.weights, _kinds(entries), uniform, ndtri(uniform), drawn, variance
-        )  # fmt: skip
+        seen = self._seen(groups, entries, values, noise)
+        draws_inplace(*(*seen, by_group, by_departure, uniform, ndtri(uniform), drawn, variance))
+        weight = 1.0 / np.maximum(groups.back(variance), LEAST_VARIANCE)
         return posterior_evidence(
-            problem,
-            families,
-            entries,
-            drawn,
-            1.0 / np.maximum(variance, LEAST_VARIANCE),
-            entries.totals,
-            alone=True,
+            problem, families, entries, groups.back(drawn), weight, entries.totals, alone=True
         )
+
+    def _seen(self, groups: _Groups, entries: Entries, values: Floats, noise: Floats) -> tuple[Any, ...]:
+        """Arguments of a kernel: what is expected and seen of every group, and what is known beforehand."""
+        order = groups.order
+        return (
+            groups.start, entries.expected[order], values[order], noise[order], SCALES, VARIATION,
+            self.factors, groups.kind, self.departures, groups.own_kind,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Groups:
+    """Entries child by child and, within a child, group by group.
+
+    Parameters
+    ----------
+    order : ndarray of int64
+        Of the entries.
+    start : ndarray of int64, shape (groups + 1,)
+    kind : ndarray of int64, shape (groups,)
+        Class of each group: by its cells' mean share of the parent's people, and by what is expected of them.
+    own_kind : ndarray of int64
+        Class of each entry in this order, by what is expected of it; the last class has no departure, where a group is one cell.
+    """
+
+    order: Ints
+    start: Ints
+    kind: Ints
+    own_kind: Ints
+
+    @classmethod
+    def of(cls, problem: Problem, entries: Entries) -> _Groups:
+        """Groups of all entries."""
+        group = groups_of(problem)[entries.cell]
+        order = np.lexsort((entries.cell, group, entries.child))
+        child, group = entries.child[order], group[order]
+        first = np.flatnonzero((np.diff(child, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0))
+        start = np.append(first, len(order)).astype(np.int64)
+        lengths = np.diff(start)
+        share, expected = (
+            np.add.reduceat(x[order], first) / lengths if len(first) else x
+            for x in (entries.share, entries.expected)
+        )
+        is_alone = np.repeat(lengths == 1, lengths)
+        return cls(
+            order=order,
+            start=start,
+            kind=np.searchsorted(SHARE_CUTS, share) * N_BINS + _bins(expected),
+            own_kind=np.where(is_alone, N_BINS, _bins(entries.expected[order])),
+        )
+
+    def back(self, values: Floats) -> Floats:
+        """Values in the order of the entries."""
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found
 
 
 def leans_on_marginals(problem: Problem, level: int) -> bool:
@@ -129,41 +195,52 @@ def _with_prior(
     return (own * values + prior * centre) / weight, np.minimum(weight, 1.0 / LEAST_VARIANCE)
 
 
-def learn_cells(samples: Sequence[tuple[Entries, Floats, Floats]]) -> CellPrior:
+def learn_cells(problem: Problem, samples: Sequence[tuple[Entries, Floats, Floats]]) -> CellPrior:
     """Learn how cells depart from what is expected, from entries with their values and variances.
 
     Notes
     -----
     **Implements**: maximum likelihood of a mixture by EM, classes by share and by the logarithm of what is expected.
     """
-    expected = np.concatenate([entries.expected for entries, _, _ in samples])
-    kind = np.concatenate([_kinds(entries) for entries, _, _ in samples])
-    values = np.concatenate([value for _, value, _ in samples])
-    variances = np.concatenate([variance for _, _, variance in samples])
-    chosen = slice(None, None, max(1, -(-len(values) // MOST_CELLS)))
-    likelihood = np.empty((len(values[chosen]), len(FACTORS)))
-    likelihoods_inplace(
-        expected[chosen].copy(), values[chosen].copy(), variances[chosen].copy(), FACTORS, VARIATION, likelihood
-    )  # fmt: skip
-    likelihood[likelihood.sum(axis=1) == 0.0] = (
-        1.0  # values that nothing explains carry no information about the prior
-    )
     n_kinds = (len(SHARE_CUTS) + 1) * N_BINS
     usual = usual_weights(EXPONENTS, empty=0.9, scale=3.0)  # most cells of a fine table are empty
-    weights = np.tile(usual, (n_kinds, 1))
-    for _ in range(N_STEPS):
-        joint = likelihood * weights[kind[chosen]]
-        joint /= joint.sum(axis=1, keepdims=True)
-        counts = np.zeros((n_kinds, len(FACTORS)))
-        np.add.at(counts, kind[chosen], joint)
-        weights = normalised(_with_neighbours(counts), usual)
-    return CellPrior(weights=weights)
+    usual_own = usual_weights(DEPARTURES, empty=0.05, scale=0.3)
+    factors, departures = np.tile(usual, (n_kinds, 1)), np.tile(usual_own, (N_BINS + 1, 1))
+    departures[N_BINS] = np.append(0.0, DEPARTURES == 0.0)
+    parts = _likelihoods(problem, samples)
+    for _ in range(N_STEPS if parts else 0):
+        counts, own_counts = np.zeros(factors.shape), np.zeros(departures.shape)
+        for groups, likelihood in parts:
+            expectations_inplace(
+                groups.start, likelihood, factors, groups.kind, departures, groups.own_kind, counts, own_counts
+            )  # fmt: skip
+        factors = normalised(_with_neighbours(counts), usual, PSEUDO_COUNTS)
+        departures[:N_BINS] = normalised(_with_neighbours(own_counts[:N_BINS]), usual_own, PSEUDO_COUNTS)
+    return CellPrior(factors=factors, departures=departures)
 
 
-def _kinds(entries: Entries) -> Ints:
-    """Class of each entry."""
-    bins = np.floor(np.log(np.maximum(entries.expected, 1e-6))).astype(np.int64) - LOWEST_BIN
-    return np.searchsorted(SHARE_CUTS, entries.share) * N_BINS + np.clip(bins, 0, N_BINS - 1)
+def _likelihoods(
+    problem: Problem, samples: Sequence[tuple[Entries, Floats, Floats]]
+) -> list[tuple[_Groups, Floats]]:
+    """Groups of about as many cells as a prior is learnt from, with likelihoods (cells, scales)."""
+    every = max(1, -(-sum(len(values) for _, values, _ in samples) // MOST_CELLS))
+    found, seen = [], 0
+    for entries, values, variances in samples:
+        child = seen + np.unique(entries.child, return_inverse=True)[1]
+        seen = int(child.max(initial=seen - 1)) + 1
+        chosen = (child + groups_of(problem)[entries.cell]) % every == 0  # whole groups
+        groups = _Groups.of(problem, entries.part(chosen))
+        likelihood = np.empty((int(chosen.sum()), len(SCALES)))
+        expected, value, variance = (x[chosen][groups.order] for x in (entries.expected, values, variances))
+        likelihoods_inplace(expected, value, variance, SCALES, VARIATION, likelihood)
+        found.append((groups, likelihood))
+    return found
+
+
+def _bins(expected: Floats) -> Ints:
+    """Class by the logarithm of what is expected."""
+    bins = np.floor(np.log(np.maximum(expected, 1e-6))).astype(np.int64) - LOWEST_BIN
+    return np.asarray(np.clip(bins, 0, N_BINS - 1))
 
 
 def _with_neighbours(counts: Floats) -> Floats:

@@ -23,6 +23,7 @@ from louver.topdown.estimation.entries import (
     SHARE_CUTS,
     Entries,
     capped,
+    groups_of,
     normalised,
     posterior_evidence,
     usual_weights,
@@ -393,12 +394,9 @@ def _changes(*columns: Ints) -> Bools:
 
 
 def _groups(problem: Problem, primary: Query) -> Ints:
-    """Groups of cells that share a factor: those of one type and one label of the attribute with the most labels, or the rows
-    of the primary query where these cross them."""
+    """Groups of cells that share a factor; rows of the primary query where these cross them."""
     if not problem.shape:
         return np.asarray(primary.row_of)
-    axis = int(np.argmax(problem.shape))
-    label = np.indices(problem.shape)[axis].ravel()
-    group = np.asarray(problem.type_of * problem.shape[axis] + label)
+    group = groups_of(problem)
     pairs = np.unique(np.stack([primary.row_of, group]), axis=1).shape[1]
     return group if pairs == primary.n_rows else np.asarray(primary.row_of)

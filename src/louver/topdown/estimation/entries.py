@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from louver._arrays import Bools, Floats, Ints
 from louver.topdown.problem import Evidence, Families, Problem, Query
 
-__all__ = ["SHARE_CUTS", "Entries", "capped", "normalised", "posterior_evidence", "usual_weights"]
+__all__ = [
+    "SHARE_CUTS",
+    "Entries",
+    "capped",
+    "groups_of",
+    "normalised",
+    "posterior_evidence",
+    "usual_weights",
+]
 
 SHARE_CUTS = np.array([0.02, 0.1, 0.3])
 """Cuts in the share of the parent's people; each class of cells departs from its parents in its own way."""
@@ -87,14 +95,24 @@ class Entries:
         )
 
 
+def groups_of(problem: Problem) -> Ints:
+    """Groups of cells that depart from a parent alike: those of one type and one label of the attribute with the most labels."""
+    if not problem.shape:
+        return np.arange(problem.n_cells)
+    axis = int(np.argmax(problem.shape))
+    label = np.indices(problem.shape)[axis].ravel()
+    return np.asarray(problem.type_of * problem.shape[axis] + label)
+
+
 def usual_weights(exponents: NDArray[Any], *, empty: float, scale: float) -> Floats:
     """Default weights where data are sparse: zero with probability `empty`, otherwise e^exponent, likelier the closer to one."""
     near = np.exp(-np.abs(exponents) / scale)
     return np.concatenate([[empty], (1.0 - empty) * near / near.sum()])
 
 
-def normalised(counts: Floats, usual: Floats) -> Floats:
-    total = counts + PSEUDO_COUNTS * usual
+def normalised(counts: Floats, usual: Floats, pseudo_counts: float = PSEUDO_COUNTS) -> Floats:
+    """Weights of every class from counts and, where these are few, what is usual."""
+    total = counts + pseudo_counts * usual
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 

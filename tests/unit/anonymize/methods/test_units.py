@@ -57,6 +57,7 @@ def test_classes_are_allowed_and_no_better_than_brute_force(case, asked):
     )
     for is_auto in (False, True):
         found = method.solve(problem, is_auto=is_auto, steps=2)
+        assert found.lower_bound is not None and found.lower_bound * problem.unit <= expected + 1e-6
         of_record = np.array(units)[problem.rows]
         assert all(len(set(of_record[members].tolist())) >= k for members in found.classes())
         assert all(len(set(found.cells[of_record == unit].tolist())) == 1 for unit in set(units))

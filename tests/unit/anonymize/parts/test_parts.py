@@ -87,7 +87,7 @@ def test_one_part_is_the_ordinary_run(
     [
         {"csv": True},
         {"round_to": {"pay": 10}, "top_code": {"pay": 90}},
-        {"curve": [2, 5]},
+        pytest.param({"curve": [2, 5]}, marks=pytest.mark.long),
         {"sampling_weight": "weight"},
         {"population": "population.csv"},
         {"new_population": True},

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import louver
 
 PROGRAM = """
@@ -23,6 +25,7 @@ def run(site):
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
 
+@pytest.mark.long
 def test_a_change_in_a_helper_of_a_family_is_noticed(tmp_path):
     shutil.copytree(
         Path(louver.__file__).parent / "optim",

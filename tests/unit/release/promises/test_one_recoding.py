@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
-from louver.release.manifest import Manifest
+from louver.release.manifest import Manifest, read_manifest
 from louver.release.promises.requested import weaknesses
 from releases import doubt
 
@@ -79,3 +82,56 @@ def test_it_is_promised_where_it_is_asked_for(recoding, promised):
         promises=[] if promised is None else [entry],
     )
     assert '"one-recoding" is not promised as requested' in list(weaknesses(manifest))
+
+
+def people(n=300):
+    random = np.random.default_rng(1)
+    return pa.table(
+        {
+            "age": np.floor(random.gamma(4.0, 9.0, n)),
+            "job": random.choice(["smith", "baker", "cook", "clerk"], n, p=[0.5, 0.3, 0.17, 0.03]),
+            "town": random.choice(["a1", "a2", "b1", "b2"], n),
+            "ill": random.choice(["flu", "cold"], n),
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=["labels", "bounds"])
+def excepted(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exceptions")
+    (folder / "town.csv").write_text("a1;a;*\na2;a;*\nb1;b;*\nb2;b;*\n")
+    options = {"quasi": ["age", "job", "town"], "k": 4, "keep": ["ill"], "recoding": "global", "steps": 2}
+    options |= {"hierarchy": {"town": folder / "town.csv"}, "format": request.param}
+    plain = lv.anonymize(people(), **options)
+    release = lv.anonymize(people(), **options, exceptions=0.1, out=folder / "release")
+    assert 0 < release.n_exceptions <= 30 and release.utility.gcp < plain.utility.gcp
+    assert "records are exceptions to the recoding" in repr(release)
+    return folder / "release"
+
+
+def test_a_release_with_exceptions_keeps_what_it_promises(excepted):
+    assert lv.verify(excepted).passed, str(lv.verify(excepted))
+    check = doubt(excepted, "one-recoding")
+    assert check.passed and "others than those of the recoding" in check.found
+    n = int(check.found.split(", ")[-1].split()[0])
+    assert not doubt(excepted, "one-recoding", exceptions=n - 1).passed
+    assert not doubt(excepted, "one-recoding", exceptions=None).passed
+
+
+def test_values_of_exceptions_called_common_are_found(excepted, tmp_path):
+    folder = tmp_path / "forged"
+    shutil.copytree(excepted, folder)
+    mapping = pq.read_table(folder / "data/mapping.parquet")
+    every = pa.array([True] * mapping.num_rows)
+    place = mapping.column_names.index("common")
+    pq.write_table(mapping.set_column(place, "common", every), folder / "data/mapping.parquet")
+    assert not doubt(folder, "one-recoding").passed
+    pq.write_table(mapping.drop_columns("common"), folder / "data/mapping.parquet")
+    assert not doubt(folder, "one-recoding").passed
+
+
+def test_more_exceptions_than_requested_are_a_weakness(excepted):
+    manifest = read_manifest(excepted)
+    assert not list(weaknesses(manifest))
+    manifest.parameters["exceptions"] = 0.001
+    assert '"one-recoding" has more exceptions than requested' in list(weaknesses(manifest))

@@ -12,8 +12,8 @@ import pytest
 from louver.topdown import topdown
 from louver.topdown.errors.simulate import AssumedTruth
 from louver.topdown.estimation.bayes_cells import (
+    DEPARTURES,
     EXPONENTS,
-    FACTORS,
     _with_prior,
     cell_evidence,
     leans_on_marginals,
@@ -91,19 +91,46 @@ def test_small_groups_are_not_moved_further_than_allowed():
     assert capped(mean, values, noise, share, None).tolist() == [1, 1, 9]
 
 
-def test_a_prior_follows_what_is_seen_and_else_what_is_usual():
-    n = 400
-    expected = np.full(n, 8.0)
+def cells_of(n_children, shape):
+    """A problem with these attributes, and one child after another with all of its cells, eight people expected in each."""
+    n_cells = int(np.prod(shape))
+    problem = SimpleNamespace(shape=shape, n_cells=n_cells, type_of=np.zeros(n_cells, np.int64))
+    n = n_children * n_cells
+    expected, zeros = np.full(n, 8.0), np.zeros(n, np.int64)
+    child, cell = np.divmod(np.arange(n), n_cells)
     own = Entries(
-        family=np.zeros(n, np.int64), child=np.zeros(n, np.int64), cell=np.zeros(n, np.int64), share=np.full(n, 0.05),
-        expected=expected, people=expected, totals=np.zeros((1, 1)),
+        family=zeros, child=child, cell=cell, share=np.full(n, 0.05), expected=expected, people=expected, totals=np.zeros((1, 1))
     )  # fmt: skip
-    values = np.where(np.arange(n) % 2 == 0, 16.0, 0.0)  # twice what is expected, or nothing
-    weights = learn_cells([(own, values, np.full(n, 1.0))]).weights
+    return problem, own
+
+
+def test_a_prior_follows_what_is_seen_and_else_what_is_usual():
+    problem, own = cells_of(400, (1,))
+    values = np.where(np.arange(400) % 2 == 0, 16.0, 0.0)  # twice what is expected, or nothing
+    prior = learn_cells(problem, [(own, values, np.full(400, 1.0))])
+    weights, usual = prior.factors, usual_weights(EXPONENTS, empty=0.9, scale=3.0)
     assert weights.sum(axis=1) == pytest.approx(np.ones(len(weights)))
-    seen = weights[np.abs(weights - usual_weights(EXPONENTS, empty=0.9, scale=3.0)).sum(axis=1).argmax()]
-    assert seen[(FACTORS > 1.6) & (FACTORS < 2.5)].sum() > 0.3 and seen[FACTORS < 0.2].sum() > 0.3
-    assert weights[-1] == pytest.approx(usual_weights(EXPONENTS, empty=0.9, scale=3.0))
+    seen = weights[np.abs(weights - usual).sum(axis=1).argmax()]
+    factors = np.append(0.0, np.exp(EXPONENTS))
+    assert seen[(factors > 1.6) & (factors < 2.5)].sum() > 0.3 and seen[factors < 0.2].sum() > 0.3
+    assert weights[-1] == pytest.approx(usual)
+
+
+def test_what_cells_of_a_group_have_in_common_is_told_from_what_is_their_own():
+    """Two ages of three races: each race has far more or far fewer people than expected, in both ages or in each on its own."""
+    problem, own = cells_of(300, (2, 3))
+    random, is_shared = np.random.default_rng(2), {}
+    factor = np.array([0.5, 2.0])
+    for name, drawn in (
+        ("race", np.tile(random.choice(factor, (300, 1, 3)), (1, 2, 1))),
+        ("cell", random.choice(factor, (300, 2, 3))),
+    ):
+        values = 8.0 * drawn.ravel() + random.normal(0.0, 1.0, 1800)
+        prior = learn_cells(problem, [(own, values, np.full(1800, 1.0))])
+        kind = np.abs(prior.departures - prior.departures[0]).sum(axis=1)[:-1].argmax()
+        is_shared[name] = prior.departures[kind, 1:][np.abs(DEPARTURES) < 0.3].sum()
+        assert prior.departures[-1].tolist() == np.append(0.0, DEPARTURES == 0.0).tolist()
+    assert is_shared["race"] > 0.85 and is_shared["cell"] < 0.5
 
 
 SPEC = """
@@ -167,6 +194,7 @@ def test_it_has_less_error_than_the_paper(tmp_path):
     assert errors["bayes"]["block"] < 0.9 * errors["plain"]["block"]
 
 
+@pytest.mark.long
 def test_leaves_are_known_by_their_most_precise_query(tmp_path):
     errors = {}
     for query in ("cells", "race", "total"):
@@ -216,6 +244,7 @@ COVARIATE = '[[topdown.covariates]]\ncolumn = "{}"\n'
 BOUND = '[[topdown.bounds]]\nname = "inhabited"\nfile = "leaves.csv"\nupper = "most"\n'
 
 
+@pytest.mark.long
 def test_public_numbers_help_and_those_that_say_nothing_cost_nothing(tmp_path):
     spec, errors = with_public_numbers(write_place(tmp_path)), {}
     more = {
@@ -285,6 +314,7 @@ def test_leaves_that_must_be_empty_expect_nobody():
     assert shares[:, 0].tolist() == [1, 0, 0.5, 0, 0.5]
 
 
+@pytest.mark.long
 def test_a_draw_is_rougher_than_the_release_and_as_far_from_it_as_the_truth(tmp_path):
     plan = make_plan(read_design(write_place(tmp_path)))
     truth = AssumedTruth.of(plan, true_leaves(plan.design))

@@ -30,6 +30,7 @@ def test_a_prior_is_learnt_where_there_are_enough_regions(estimator, levels) -> 
     assert not estimator.has_prior((FEWEST,), 0)  # the root has no parent to be composed as
 
 
+@pytest.mark.long
 def test_topdown_does_not_load_the_extension() -> None:
     code = "import sys, louver.topdown; print([n for n in sys.modules if n.startswith('louver.topdown.extension')])"
     done = subprocess.run(

@@ -1,16 +1,32 @@
-"""The least loss per record that any class around a point can have, from the point's nearest neighbours."""
+"""The least loss per record that any class around a point can have, from the point's nearest neighbours and their sensitive values."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from louver.optim.kernels import kernel
+from louver.optim.kernels.classes.diversity import (
+    DISTANCE,
+    EQUAL,
+    FARTHEST,
+    LEAST_DISTINCT,
+    LEAST_ENTROPY,
+    LEVELS,
+    N_LIMITS,
+    ORDERED,
+    START,
+    STOP,
+    TABLES,
+    n_sensitive_values,
+)
 from louver.optim.kernels.classes.loss import add_inplace, clear_inplace, n_words, spread_with
 from louver.optim.kernels.classes.record_tree import NUMBER_BITS, NUMBER_MASK
 
-__all__ = ["least_losses"]
+__all__ = ["diverse_reach", "least_losses"]
 
 FAR = np.int64(2**62)
+NO_KEY = np.int64(2**63 - 1)
+SLACK = 1e-9
 
 
 @kernel
@@ -104,3 +120,130 @@ def least_losses(geometry, codes, multiplicity, keys, reach, first, k, with_trip
         if n_near < codes.shape[0] - 1 or reach[h] < keys[h, n_near - 1] >> NUMBER_BITS:
             least[h] = min(least[h], reach[h])
     return least
+
+
+@kernel
+def diverse_reach(limits, sensitive, start, keys, reach, first, least_size, is_table_whole):
+    """A lower bound on the loss per record of every class that holds a point and is diverse.
+
+    Parameters
+    ----------
+    limits : float64
+    sensitive : int32 (n, s)
+        Of all records, by point.
+    start : int64 (p + 1,)
+        Where the records of each point start.
+    keys, reach, first
+        As in `least_losses`.
+    least_size : int
+        Records that every diverse class has at least.
+    is_table_whole : bool
+        Whether closeness is judged by the table in `limits` and every record has a value; otherwise it is passed over.
+
+    Returns
+    -------
+    int64 (h,)
+
+    Notes
+    -----
+    The records of a class that loses less than d are among those nearer than d. As long as no class of these can be diverse
+    (`may_hold_class`), the class reaches further.
+
+    **Cost**: O(l (records of a point + values)) for l neighbours, without the values where only distinct ones are counted.
+    """
+    n_near = keys.shape[1]
+    found = np.zeros(keys.shape[0], np.int64)
+    counts = np.zeros(n_sensitive_values(limits), np.int64)
+    n_distinct = np.zeros(sensitive.shape[1], np.int64)
+    for h in range(keys.shape[0]):
+        add_point_inplace(limits, sensitive, start, first + h, 1, counts, n_distinct)
+        n_added, is_used_up = 0, False
+        while not may_hold_class(limits, counts, n_distinct, least_size, is_table_whole):
+            if n_added == n_near or keys[h, n_added] == NO_KEY:
+                is_used_up = True
+                break
+            add_point_inplace(limits, sensitive, start, keys[h, n_added] & NUMBER_MASK, 1, counts, n_distinct)
+            found[h] = keys[h, n_added] >> NUMBER_BITS
+            n_added += 1
+        if n_near < start.shape[0] - 2:
+            found[h] = max(found[h], reach[h]) if is_used_up else min(found[h], reach[h])
+        add_point_inplace(limits, sensitive, start, first + h, -1, counts, n_distinct)
+        for a in range(n_added):
+            add_point_inplace(limits, sensitive, start, keys[h, a] & NUMBER_MASK, -1, counts, n_distinct)
+    return found
+
+
+@kernel
+def add_point_inplace(limits, sensitive, start, point, step, counts, n_distinct):
+    """Add the records of a point to the counts of values, or take them away."""
+    for i in range(start[point], start[point + 1]):
+        for s in range(sensitive.shape[1]):
+            if sensitive[i, s] < 0:
+                continue
+            at = np.int64(limits[s * N_LIMITS + START]) + sensitive[i, s]
+            counts[at] += step
+            if step > 0 and counts[at] == 1:
+                n_distinct[s] += 1
+            elif step < 0 and counts[at] == 0:
+                n_distinct[s] -= 1
+
+
+@kernel
+def may_hold_class(limits, counts, n_distinct, least_size, is_table_whole):
+    """False where no class of these records is diverse: too few values, or too far from the table whichever records are taken.
+
+    A class of n records, `least_size` or more, has at most counts / n of a value, which is at most counts / least_size.
+    """
+    for s in range(np.int64(limits[0])):
+        field = s * N_LIMITS
+        if n_distinct[s] < limits[field + LEAST_DISTINCT]:
+            return False
+        if (
+            limits[field + LEAST_ENTROPY] > 0
+            and n_distinct[s] < np.exp(limits[field + LEAST_ENTROPY]) - SLACK
+        ):
+            return False
+        farthest = limits[field + FARTHEST]
+        if (
+            farthest >= 0
+            and is_table_whole
+            and least_distance(limits, s, counts, least_size) > farthest + SLACK
+        ):
+            return False
+    return True
+
+
+@kernel
+def least_distance(limits, s, counts, least_size):
+    """No class with at most these counts, of `least_size` records or more, is nearer to the whole table in sensitive column s."""
+    field = s * N_LIMITS
+    first, last = np.int64(limits[field + START]), np.int64(limits[field + STOP])
+    table, kind, n_values = np.int64(limits[field + TABLES]), limits[field + DISTANCE], last - first
+    if kind == ORDERED:
+        size = np.int64(0)
+        for v in range(n_values):
+            size += counts[first + v]
+        total, below, share = 0.0, 0.0, 0.0
+        for v in range(n_values - 1):
+            below += counts[first + v]
+            share += limits[table + v]
+            total += max(0.0, max(share - below / least_size, 1 - share - (size - below) / least_size))
+        return total / max(np.int64(1), n_values - 1)
+    total = 1.0
+    for v in range(n_values):
+        total -= min(limits[table + v], counts[first + v] / least_size)
+    if kind == EQUAL:
+        return total
+    levels = np.int64(limits[field + LEVELS])
+    inside, shares = np.empty(n_values), np.empty(n_values)
+    for h in range(levels - 1):
+        inside[:], shares[:] = 0.0, 0.0
+        nodes = table + (h + 1) * n_values
+        for v in range(n_values):
+            node = np.int64(limits[nodes + v])
+            inside[node] += counts[first + v] / least_size
+            shares[node] += limits[table + v]
+        total += 1.0
+        for v in range(n_values):
+            total -= min(shares[v], inside[v])
+    return total / levels

@@ -2,45 +2,96 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import exp
 
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from louver.optim.kernels.posteriors.cells import draws_inplace, likelihoods_inplace, posteriors_inplace
+from louver.optim.kernels.posteriors.cells import (
+    draws_inplace,
+    expectations_inplace,
+    likelihoods_inplace,
+    posteriors_inplace,
+)
 from louver.optim.kernels.posteriors.leaves import draw_leaves_inplace, leaves_inplace, totals_inplace
 from louver.topdown.estimation.noise_tables import STEP, column_of, tabulate_noise
-from oracles.posteriors import cell_posterior, leaf_posterior
+from oracles.posteriors import cell_posterior, group_posterior, leaf_posterior
 
 FACTORS = np.array([0.0, 0.5, 1.0, 2.0])
+DEPARTURES = np.array([0.0, 0.5, 1.0, 2.0])
+SCALES = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0])
 WEIGHTS = np.array([[0.2, 0.2, 0.4, 0.2], [0.05, 0.3, 0.6, 0.05]])
+OWN_WEIGHTS = np.array([[0.1, 0.2, 0.5, 0.2], [0.0, 0.0, 1.0, 0.0]])
+ALONE = np.ones(1, np.int64)
+EXPECTED = np.array([0.3, 4.0, 30.0, 0.0, 12.0, 2.0])
+VALUES = np.array([1.7, -3.2, 41.5, 2.0, 35.0, 0.4])
+VARIANCES = np.array([4.0, 9.0, 25.0, 2.0, 16.0, 0.5])
+START, KIND, OWN_KIND = np.array([0, 1, 3, 6]), np.array([0, 1, 0]), np.array([1, 0, 0, 0, 0, 0])
 
 
-def test_cells_are_what_enumeration_finds():
-    expected = np.array([0.3, 4.0, 30.0, 0.0, 12.0, 2.0])
-    values = np.array([1.7, -3.2, 41.5, 2.0, 55.0, 0.4])
-    variances = np.array([4.0, 9.0, 25.0, 2.0, 16.0, 0.1])
-    kind = np.array([0, 1, 0, 1, 1, 0])
+def groups():
+    """Cells of each group as the oracle takes them, with the weights of its factors and departures."""
+    for g, (first, last) in enumerate(pairwise(START)):
+        cells = [(EXPECTED[i], (VALUES[i], VARIANCES[i])) for i in range(first, last)]
+        yield slice(first, last), cells, WEIGHTS[KIND[g]], OWN_WEIGHTS[OWN_KIND[first:last]]
+
+
+def normal(seen, k):
+    return exp(-((seen[0] - k) ** 2) / (2 * seen[1]))
+
+
+def test_groups_of_cells_are_what_enumeration_finds():
+    """A cell alone, two that disagree, and three of which nobody is expected in one."""
     mean, variance = np.empty(6), np.empty(6)
-    posteriors_inplace(expected, values, variances, FACTORS, 0.12, WEIGHTS, kind, mean, variance)
-    likelihood = np.empty((6, 4))
-    likelihoods_inplace(expected, values, variances, FACTORS, 0.12, likelihood)
-    for i in range(6):
+    posteriors_inplace(
+        START, EXPECTED, VALUES, VARIANCES, SCALES, 0.12, WEIGHTS, KIND, OWN_WEIGHTS, OWN_KIND, mean, variance
+    )  # fmt: skip
+    for own, cells, weights, own_weights in groups():
+        _, means, variances, of_sum, _ = group_posterior(
+            cells, FACTORS, weights, DEPARTURES, own_weights, 0.12, normal
+        )
+        assert mean[own] == pytest.approx(means, rel=1e-6, abs=1e-9)
+        wider = max(of_sum, sum(variances)) / max(
+            sum(variances), 1e-9
+        )  # so that the variance of the sum is right
+        assert variance[own] == pytest.approx([wider * x for x in variances], rel=1e-5, abs=1e-8)
 
-        def density(k, i=i):
-            return exp(-((values[i] - k) ** 2) / (2 * variances[i]))
 
-        wanted = cell_posterior(expected[i], FACTORS, WEIGHTS[kind[i]], 0.12, density)
-        assert (mean[i], variance[i]) == pytest.approx(wanted, rel=1e-6, abs=1e-9)
-        assert likelihood[i].max() == pytest.approx(1)
+def test_a_group_of_one_cell_is_a_mixture_of_factors():
+    mean, variance = np.empty(1), np.empty(1)
+    one = (np.array([30.0]), np.array([41.5]), np.array([25.0]))
+    posteriors_inplace(
+        np.array([0, 1]), *one, SCALES, 0.12, WEIGHTS, ALONE, OWN_WEIGHTS, ALONE, mean, variance
+    )
+    wanted = cell_posterior(30.0, FACTORS, WEIGHTS[1], 0.12, lambda k: normal((41.5, 25.0), k))
+    assert (mean[0], variance[0]) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_step_of_em_counts_factors_and_departures():
+    likelihood = np.empty((6, len(SCALES)))
+    likelihoods_inplace(EXPECTED, VALUES, VARIANCES, SCALES, 0.12, likelihood)
+    assert likelihood.max(axis=1) == pytest.approx(np.ones(6))
+    factors, departures = np.zeros(WEIGHTS.shape), np.zeros(OWN_WEIGHTS.shape)
+    expectations_inplace(START, likelihood, WEIGHTS, KIND, OWN_WEIGHTS, OWN_KIND, factors, departures)
+    wanted, own_wanted = np.zeros(WEIGHTS.shape), np.zeros(OWN_WEIGHTS.shape)
+    for g, (own, cells, weights, own_weights) in enumerate(groups()):
+        chances, _, _, _, departed = group_posterior(
+            cells, FACTORS, weights, DEPARTURES, own_weights, 0.12, normal
+        )
+        wanted[KIND[g]] += chances
+        np.add.at(own_wanted, OWN_KIND[own], np.array(departed))
+    assert factors == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+    assert departures == pytest.approx(own_wanted, rel=1e-6, abs=1e-9)
 
 
 def test_large_counts_are_taken_as_normal_and_hopeless_ones_are_believed():
     mean, variance = np.empty(3), np.empty(3)
+    alone, first = np.zeros(3, np.int64), np.array([[0.0, 1.0]])
     posteriors_inplace(
-        np.array([1000.0, 199.0, 1.0]), np.array([1100.0, 230.0, 5e5]), np.array([400.0, 400.0, 4.0]),
-        np.array([0.0, 1.0]), 0.12, np.array([[0.1, 0.9]]), np.zeros(3, np.int64), mean, variance,
+        np.arange(4), np.array([1000.0, 199.0, 1.0]), np.array([1100.0, 230.0, 5e5]), np.array([400.0, 400.0, 4.0]),
+        np.array([0.0, 1.0]), 0.12, np.array([[0.1, 0.9]]), alone, first, alone, mean, variance,
     )  # fmt: skip
     spread = 1000 + 120**2
     assert mean[0] == pytest.approx(1000 + 100 * spread / (spread + 400))
@@ -49,24 +100,57 @@ def test_large_counts_are_taken_as_normal_and_hopeless_ones_are_believed():
     assert mean[2] == 5e5
 
 
+def test_a_hopeless_value_leaves_the_others_of_its_group_alone():
+    both, one = (np.empty(2), np.empty(2)), (np.empty(1), np.empty(1))
+    zeros, first = np.zeros(2, np.int64), np.array([[0.0, 1.0]])
+    seen = (np.array([1.0, 20.0]), np.array([5e5, 26.0]), np.array([4.0, 9.0]))
+    rest = (np.array([0.0, 1.0]), 0.12, np.array([[0.1, 0.9]]))
+    posteriors_inplace(np.array([0, 2]), *seen, *rest, zeros[:1], first, zeros, *both)
+    posteriors_inplace(np.array([0, 1]), *(x[1:] for x in seen), *rest, zeros[:1], first, zeros[:1], *one)
+    assert both[0].tolist() == pytest.approx([5e5, one[0][0]])
+
+
 EVENLY = (np.arange(4000) + 0.5) / 4000
+SHUFFLED = np.argsort(np.argsort((EVENLY * 0.6180339887498949 * 4000) % 1.0)) / 4000 + 0.5 / 4000
 
 
 @pytest.mark.parametrize(
     ("expected", "value", "noise_variance"), [(0.3, 1.7, 4.0), (4.0, -3.2, 9.0), (30.0, 41.5, 25.0), (900.0, 950.0, 400.0), (1.0, 5e5, 4.0)]
 )  # fmt: skip
 def test_draws_of_cells_are_as_their_posteriors(expected, value, noise_variance):
-    mean, variance = np.empty(1), np.empty(1)
+    mean, variance, n = np.empty(1), np.empty(1), 4000
     one = (np.array([expected]), np.array([value]), np.array([noise_variance]))
-    posteriors_inplace(*one, FACTORS, 0.12, WEIGHTS, np.zeros(1, np.int64), mean, variance)
-    drawn, given = np.empty(4000), np.empty(4000)
-    many = tuple(np.repeat(x, 4000) for x in one)
+    prior = (SCALES, 0.12, WEIGHTS, ALONE, OWN_WEIGHTS)
+    posteriors_inplace(np.array([0, 1]), *one, *prior, ALONE, mean, variance)
+    drawn, given, alone = np.empty(n), np.empty(n), np.ones(n, np.int64)
     draws_inplace(
-        *many, FACTORS, 0.12, WEIGHTS, np.zeros(4000, np.int64), EVENLY, ndtri(EVENLY[::-1]), drawn, given
+        np.arange(n + 1), *(np.repeat(x, n) for x in one), SCALES, 0.12, WEIGHTS, alone, OWN_WEIGHTS, alone,
+        EVENLY, EVENLY, SHUFFLED, ndtri(SHUFFLED), drawn, given,
     )  # fmt: skip
-    assert drawn.mean() == pytest.approx(mean[0], rel=0.01, abs=0.002)
-    assert drawn.var() == pytest.approx(variance[0], rel=0.04, abs=0.01)
+    assert drawn.mean() == pytest.approx(mean[0], rel=0.02, abs=0.005)
+    assert drawn.var() == pytest.approx(variance[0], rel=0.05, abs=0.01)
     assert given.mean() <= variance[0] * 1.001 and drawn.min() >= 0
+
+
+def test_draws_of_a_group_depart_together():
+    """Two cells: means, variances and the variance of the sum are those of enumeration."""
+    n, random = 20_000, np.random.default_rng(4)
+    expected, values, variances = np.array([8.0, 5.0]), np.array([14.0, 2.0]), np.array([60.0, 60.0])
+    cells = [(e, (v, s)) for e, v, s in zip(expected, values, variances, strict=True)]
+    _, means, spread, of_sum, _ = group_posterior(
+        cells, FACTORS, WEIGHTS[0], DEPARTURES, OWN_WEIGHTS[[0, 0]], 0.12, normal
+    )
+    drawn, given, kind = np.empty(2 * n), np.empty(2 * n), np.zeros(2 * n, np.int64)
+    by_group, by_departure, uniform = random.random(n), random.random(2 * n), random.random(2 * n)
+    draws_inplace(
+        2 * np.arange(n + 1), *(np.tile(x, n) for x in (expected, values, variances)), SCALES, 0.12, WEIGHTS, kind[:n],
+        OWN_WEIGHTS, kind, by_group, by_departure, uniform, ndtri(uniform), drawn, given,
+    )  # fmt: skip
+    both = drawn.reshape(n, 2)
+    assert both.mean(axis=0) == pytest.approx(means, rel=0.03)
+    assert both.var(axis=0) == pytest.approx(spread, rel=0.05)
+    assert both.sum(axis=1).var() == pytest.approx(of_sum, rel=0.05)
+    assert of_sum > 1.2 * sum(spread)  # what one cell says is said of the other too
 
 
 def chance_of_noise(variance, name):
