@@ -13,7 +13,7 @@ from louver.report.page import page, picture, table, tiles, verdict
 __all__ = ["profile_report"]
 
 MAX_LISTED = 100
-BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # sizes of a small chart, in pixels
+BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # sizes sizes of a small chart, in pixels
 COLOUR = "#2a6f97"
 
 

@@ -144,7 +144,7 @@ class _MicrodataPage:
             button("Browse classes", self._browse)
             copy_button(self._call)
             button("Publish…", self._open_publishing, icon_name="download", kind="pri", data_publish="")
-        self._long = RunBar(self._session, "quick")  # hidden until there is something to search
+        self._long = RunBar(self._session, "quick")  # hidden hidden until there is something to search
         if self._columns.profile is None:
             found = await self._long.do(profiled, self._opened.path, self._opened.source, key="profile")
             if found is None:
