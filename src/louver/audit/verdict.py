@@ -48,6 +48,8 @@ class AuditQuestion:
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
         Small counts that readers derive if they also know the exceptions; None if unknown.
+    files : tuple of str
+        Earlier files of records, each class of which was considered by itself.
     """
 
     cells: int
@@ -65,6 +67,7 @@ class AuditQuestion:
     unit: str | None = None
     near: tuple[tuple[str, str, float], ...] = ()
     near_small: int | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -145,7 +148,15 @@ class AuditQuestion:
                 f'Groups were counted by people, not by households (column "{self.household}"): a group that is a single large household'
                 "counts as large."
             )
-        return sentences
+        return sentences + self.files_by_class()
+
+    def files_by_class(self) -> list[str]:
+        """What earlier files of records may reveal besides, in sentences."""
+        return [
+            f'Of "{name}" each class was considered by itself: what all classes confine together, and that somebody has every label a '
+            "class lists and both ends of its intervals, was not."
+            for name in self.files
+        ]
 
 
 def judge_answers(
@@ -194,6 +205,9 @@ def judge_answers(
             "These tables disclose no small count; check what they reveal together with the earlier ones."
         )
         return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_examined))
+    if question.files:
+        sentence = "No small count is disclosed, as far as checked; read what was not checked."
+        return Verdict(Level.CARE, sentence, (reason, *not_examined))
     return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_examined))
 
 
