@@ -112,7 +112,7 @@ def take_release(page: Any, folder: Path) -> Path:
     """The release that the page Microdata makes, downloaded and unpacked below a folder."""
     page.click("button:has-text('Publish…')")
     page.click(".drawer .btn.pri:has-text('Publish')")
-    page.wait_for_selector(".drawer .verdict.ok")
+    page.wait_for_selector(".drawer .verdict:has-text('Published: ')")
     with page.expect_download() as coming:
         page.click(".drawer button:has-text('Download')")
     coming.value.save_as(folder / "release.zip")

@@ -97,7 +97,7 @@ def test_a_newcomer_goes_from_a_file_to_a_verified_release(
         page.wait_for_selector(".main .verdict.ok")
         page.click("button:has-text('Publish…')")
         page.click(".drawer button:has-text('Publish')")
-        page.wait_for_selector(".drawer .verdict.ok")
+        page.wait_for_selector(".drawer .verdict:has-text('Published: ')")
         with page.expect_download() as coming:
             page.click(".drawer button:has-text('Download')")
         coming.value.save_as(tmp_path / "release.zip")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import openpyxl
 import pytest
+from nicegui import Client, ui
 
 import louver as lv
 from cli.command import child_environment
@@ -17,6 +18,7 @@ from louver.app.jobs import releases as release_jobs
 from louver.app.jobs.releases import checked_upload, free_name, out_folder, packed, publish_table
 from louver.app.jobs.tables import published_together
 from louver.app.pages.audit import Audits
+from louver.app.publishing import published_verdict
 from louver.app.session import Setup
 from louver.bounds import BoundsOptions
 from louver.errors import InputError
@@ -157,3 +159,24 @@ def test_the_folder_of_releases_is_made_with_the_first_one(tmp_path: Path) -> No
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be created"):
         out_folder(tmp_path / "file" / "releases", "table")
+
+
+def test_what_was_published_is_judged_by_the_verb_alone(people: Path) -> None:
+    """Only the steward's word says that these people are others: the page was green where the command line says "care"."""
+    assert published(people, "first")["verdict"]["level"] == "ok"
+    lines = [f"{town},{n % 7},{'yn'[n % 2]}" for town in COUNTS for n in range(40)]
+    people.write_text("\n".join(["town,age,well", *lines, ""]))
+    source = SourceOptions()
+    options = BoundsOptions(rows=("town",), cols=("well",))
+    asked = {"registry": str(people.parent / "register"), "new_population": True}
+    found = publish_table(str(people), source, options, asked, str(people.parent / "second"), Run())
+    client = Client(ui.page("/"))
+    try:
+        with client.content, ui.element() as drawn:
+            published_verdict("second", found)
+        [banner] = [one for one in drawn.descendants() if "verdict" in one.classes]
+        texts = [str(getattr(one, "text", "")) for one in banner.descendants()]
+    finally:
+        client.delete()
+    assert found["refused"] is None and "care" in banner.classes
+    assert "Published: second." in texts and found["verdict"]["sentence"] in " ".join(texts)

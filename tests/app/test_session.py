@@ -222,3 +222,21 @@ def test_the_first_rows_are_shown_as_they_are_read(tmp_path: Path) -> None:
     path.write_text("age,ill\n31,flu\n99,\n")
     found = first_rows(str(path), SourceOptions(missing_code={"age": ("99",)}), Run())
     assert found == {"columns": ["age", "ill"], "rows": [["31", "flu"], [None, None]]}
+
+
+def test_sentences_of_a_verb_call_an_upload_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors did; verdicts and remarks named the file that it is kept in."""
+    session = Session(Setup(folder=tmp_path))
+    asyncio.run(session.upload("staff.csv", chunks(b"a")))
+    kept = Path(session.opened.path).name
+
+    async def answer(*_: object, **__: object) -> object:
+        said = f"people of {kept}"
+        return {"verdict": {"level": "care", "reasons": [said]}, "remark": said, "refused": None, "rows": 3}
+
+    monkeypatch.setattr(sessions.Worker, "do", answer)
+    found = asyncio.run(session.ask(print, key=""))
+    verdict = {"level": "care", "reasons": ["people of staff.csv"]}
+    assert found == {"verdict": verdict, "remark": "people of staff.csv", "refused": None, "rows": 3}

@@ -114,6 +114,23 @@ def test_a_table_that_tells_a_status_is_refused_unless_accepted(call_louver: Run
     assert lv.verify(people.parent / "out").passed
 
 
+def test_doubts_of_a_published_table_are_said(call_louver: Runner, people: Path) -> None:
+    """Only the steward's word says that its people are others than those of the register: "Published" alone was said."""
+    strangers = people.with_name("strangers.csv")
+    lines = [f"{town},{n % 7},{'yn'[n % 2]}" for town in "ABC" for n in range(40)]
+    strangers.write_text("\n".join(["town,age,well", *lines, ""]), encoding="utf-8")
+    assert published(call_louver, people, "one").code == 0
+    asked = ("--register", people.parent / "register", "--new-population", "--publish", people.parent / "two")
+    page = people.parent / "page.html"
+    done = call_louver("bounds", strangers, "--rows", "town", "--cols", "well", *asked, "--html", page)
+    assert done.code == 0
+    *_, doubts, outcome, _ = done.out.splitlines()
+    assert outcome == f"Published: {people.parent / 'two'}"
+    assert doubts.endswith("look at what they reveal together with the earlier ones.")
+    assert done.out.count("by --new-population they count as other people") == 1
+    assert f'<p class="verdict care">{outcome}</p>' in page.read_text(encoding="utf-8")
+
+
 def test_after_an_audit_that_published_a_table_the_shares_are_refused(
     call_louver: Runner, people: Path
 ) -> None:

@@ -72,7 +72,7 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
     if release.unchanged and release.n_alone:
         yield (
             Level.CARE,
-            f"{release.n_alone:,} of {n:,} records are unique to anyone who knows the columns published unchanged "
+            f"{release.n_alone:,} of {n:,} records are unique to anyone who also knows the columns published unchanged "
             f"({listed(release.unchanged)}): make these quasi-identifying, round them, or drop them.",
         )
     for name, records in release.alike:

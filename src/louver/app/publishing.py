@@ -26,6 +26,7 @@ __all__ = [
     "count_choice",
     "open_report",
     "people_choices",
+    "published_verdict",
 ]
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
@@ -133,7 +134,8 @@ class Publishing:
         What is published, and what is asked beforehand.
     job : callable
         Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with
-        `refused`, why nothing was published, or None; and with `remark`, what to know besides.
+        `refused`, why nothing was published, or None; with `verdict`, that of the verb on what was published; and with `remark`,
+        what to know besides.
     choices : callable, optional
         Draws what else is to be decided.
     """
@@ -187,17 +189,13 @@ class Publishing:
                 self._tell(name, found)
 
     def _tell(self, name: str, found: JobAnswer) -> None:
-        note = found.get("remark") or ""
-        note = capital(note)
+        published_verdict(name, found)
         if found["refused"] is not None:
-            reason = str(found["refused"])
-            verdict("stop", "Not published.", capital(without_flags(reason)), note)
             return
-        with verdict("ok", f"Published: {name}.", found.get("words", ""), note):
-            pass
         with Tag("div", "row wrap"):
             Ways(self._session, self._bar, name)
-        button("See all releases", lambda: self._session.show("releases"), kind="mini")
+        with Tag("div", "row"):
+            button("See all releases", lambda: self._session.show("releases"), kind="mini")
         self._session.say(f"Published: {name}.")
 
     def _tell_elsewhere(self, name: str, found: JobAnswer | None) -> None:
@@ -207,6 +205,18 @@ class Publishing:
                 self._session.tell(f"the release {name}: {self._bar.sentence}")
         elif found["refused"] is not None:
             self._session.tell(f"the release {name} was not published: {found['refused']}")
+
+
+def published_verdict(name: str, found: JobAnswer) -> None:
+    """Show that a release was published, with the verb's verdict on it, or why it was not."""
+    note = capital(found["remark"] or "")
+    if found["refused"] is not None:
+        verdict("stop", "Not published.", capital(without_flags(str(found["refused"]))), note)
+        return
+    judged = found["verdict"]
+    reasons = (judged["sentence"], *judged["reasons"])
+    note = "" if note in reasons else note
+    verdict(judged["level"], f"Published: {name}.", found.get("words", ""), note, reasons=reasons)
 
 
 MAX_RELEASE = 300_000_000

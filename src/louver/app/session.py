@@ -56,6 +56,8 @@ LASTING = ("measure", "release")
 
 JobAnswer = Mapping[str, Any]
 """What a job sends to a page."""
+SENTENCES = ("verdict", "remark", "refused")
+"""The parts of an answer in which a verb may name the file."""
 
 S = TypeVar("S")
 
@@ -242,7 +244,20 @@ class Session:
         """Run a job from `louver.app.jobs` in this session's process; see `Worker.do`. Long jobs have a lane of their own."""
         self._check()
         worker = self._workers.setdefault(lane, Worker())
-        return await worker.do(job, *args, key=key, progress=progress, standing=standing)
+        found = await worker.do(job, *args, key=key, progress=progress, standing=standing)
+        if not isinstance(found, Mapping):
+            return found
+        return {**found, **{name: self._in_own_names(found[name]) for name in SENTENCES if name in found}}
+
+    def _in_own_names(self, said: Any) -> Any:
+        """Sentences of a verb, with the upload under its original name."""
+        if isinstance(said, Mapping):
+            return {name: self._in_own_names(part) for name, part in said.items()}
+        if isinstance(said, Sequence) and not isinstance(said, str):
+            return [self._in_own_names(part) for part in said]
+        if self.opened is None or not isinstance(said, str):
+            return said
+        return said.replace(Path(self.opened.path).name, self.opened.name)
 
     def follow(
         self, lane: str, key: str, progress: Progress | None, standing: Standing | None
@@ -253,8 +268,8 @@ class Session:
 
     def message_of(self, error: LouverError) -> str:
         """What went wrong; an upload is called by its original name, not by the name it is stored under."""
-        opened = self.opened
-        return str(error) if opened is None else str(error).replace(Path(opened.path).name, opened.name)
+        message: str = self._in_own_names(str(error))
+        return message
 
     def hurry(self, lane: str) -> None:
         """Ask the search in a lane for the best result it has so far."""

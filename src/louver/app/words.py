@@ -33,8 +33,13 @@ PHRASES = (
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
     (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
+    (
+        r"say with --new-population that these are other people, or that you have checked",
+        f'tick "{NEW_POPULATION}" if they are, or if you have checked',
+    ),
     (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
     (r"by --new-population they count as other people", "as you say, they count as other people"),
+    (r"by an earlier --new-population they", "as you said of an earlier publication, they"),
     (r"audit them again with --register", "audit them again on the page Audit"),
     (r"name it in --unit\b", 'give it the role "Household or unit" on the page Data'),
     (r"name the one that did with --ledger", "choose the one that did on the page Ledger"),

@@ -60,10 +60,17 @@ class TablePublication:
 
     @property
     def level(self) -> Level:
-        """How bad the news is: that of the joint audit, unless the table was refused or its risks were accepted."""
-        if self.refused is not None or self.verdict is None:
-            return Level.STOP
-        return Level.OK if self.published is not None else self.verdict.level
+        """How bad the news is: that of the joint audit, unless the table was refused."""
+        return Level.STOP if self.refused is not None or self.verdict is None else self.verdict.level
+
+    def sentences(self) -> list[str]:
+        """What to say of it, line by line: the remark, a published table's doubts, and the outcome."""
+        verdict, remark = self.verdict, self.remark
+        doubts = verdict is not None and self.published is not None and verdict.level is not Level.OK
+        remark = None if remark is None else f"{remark[0].upper()}{remark[1:]}"
+        if verdict is not None and remark in verdict.reasons:
+            remark = None
+        return [*filter(None, (remark, str(verdict) if doubts else None)), str(self)]
 
     def __str__(self) -> str:
         if self.refused is not None:
@@ -202,8 +209,7 @@ class BoundsAnswer:
         if self.suggestions is not None:
             parts += [repr(self.suggestions), self._files()]
         if self.publication is not None:
-            content = (self.publication.remark, str(self.publication))
-            parts += [printable(line[0].upper() + line[1:]) for line in content if line is not None]
+            parts += map(printable, self.publication.sentences())
         return "\n".join(parts)
 
     def _files(self) -> str:

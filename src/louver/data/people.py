@@ -157,20 +157,32 @@ class Common:
     is_too_few : bool
         Whether the shares are not known because one of the sets is too small for the sample: nobody was found, and nobody had to
         be, even if all its people were in the other. Otherwise they are not known where the two have no column in common.
+    columns : tuple of str
+        By what people were recognised: names of columns, as in the earlier records.
     """
 
     is_same: bool
     of_earlier: float | None
     of_these: float | None
     is_too_few: bool = False
+    columns: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, of_earlier: float, n_earlier: int, n_these: int, *, expected: float, is_same: bool) -> Common:
+    def of(
+        cls,
+        of_earlier: float,
+        n_earlier: int,
+        n_these: int,
+        *,
+        expected: float,
+        is_same: bool,
+        columns: tuple[str, ...],
+    ) -> Common:
         """Shares from that of a sample of the earlier people; `expected` hits are due if all were in common."""
         if not of_earlier and expected < ENOUGH:
-            return cls(is_same=is_same, of_earlier=None, of_these=None, is_too_few=True)
+            return cls(is_same=is_same, of_earlier=None, of_these=None, is_too_few=True, columns=columns)
         of_these = min(1.0, of_earlier * n_earlier / max(1, n_these))
-        return cls(is_same=is_same, of_earlier=of_earlier, of_these=of_these)
+        return cls(is_same=is_same, of_earlier=of_earlier, of_these=of_these, columns=columns)
 
     @property
     def share(self) -> float | None:
@@ -267,13 +279,14 @@ class Census:
         self._source.connection.unregister("sought")
         assert found is not None
         if (own.persons.number, own.persons.total) == (sought.number, sought.total):
-            return replace(common, of_earlier=1.0, of_these=1.0, is_too_few=False)
+            return replace(common, of_earlier=1.0, of_these=1.0, is_too_few=False, columns=(sought.column,))
         return Common.of(
             int(found["n"]) / len(sought.sample),
             sought.number,
             own.persons.number,
             expected=_expected(len(sought.sample), sought.number, own.persons.number),
             is_same=common.is_same,
+            columns=(sought.column,),
         )
 
     def _persons(self, column: str) -> Persons:
@@ -400,7 +413,14 @@ class _Lookup:
         is_same = self.is_equal and (self.whole == self.earlier.whole if self.is_every else is_all)
         of_earlier = float(np.minimum(self.found, self.wanted).sum() / max(1, self.wanted.sum()))
         expected = _expected(len(self.earlier.counts), self.earlier.different, own.different)
-        return Common.of(of_earlier, self.earlier.people, own.people, expected=expected, is_same=is_same)
+        return Common.of(
+            of_earlier,
+            self.earlier.people,
+            own.people,
+            expected=expected,
+            is_same=is_same,
+            columns=tuple(self.columns),
+        )
 
 
 def _expected(n_sampled: int, n_earlier: float, n_these: float) -> float:

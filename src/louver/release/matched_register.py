@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from louver._words import counted
+from louver._words import counted, listed
 from louver.data.people import Census, Common, Sketch, in_percent
 from louver.data.read import ArrowStream, name_of, open_source
 from louver.errors import InputError
@@ -105,16 +105,19 @@ class MatchedRegister:
                 option="--new-population",
             )
         remark = None if register.entries else IS_NEW
-        may_be_same = any(_may_be_same(commons[entry.records]) for entry in strange)
-        if strange:
+        in_doubt = [e for e in register.entries if e.records not in same and _may_be_same(commons[e.records])]
+        may_be_same = any(entry in strange for entry in in_doubt)
+        if strange and not is_new_population:
             sentence = _strangers(strange, commons, name, register)
-            if is_new_population:
-                apart |= {entry.records for entry in strange}
-                remark = f"{sentence}; by --new-population they count as other people."
-            elif is_publishing or may_be_same:
+            if is_publishing or may_be_same:
                 raise InputError(f"option {OPTION}: {sentence}; {REMEDY}", option=OPTION, file=name)
-            else:
-                remark = f"{sentence}."
+            remark = f"{sentence}."
+        if in_doubt or (strange and is_new_population):
+            word = "--new-population" if is_new_population else "an earlier --new-population"
+            sentence = _strangers(in_doubt or strange, commons, name, register)
+            remark = f"{sentence}; by {word} they count as other people."
+        if is_new_population:
+            apart |= {entry.records for entry in strange}
         return cls(
             register=register,
             entries=entries,
@@ -122,7 +125,7 @@ class MatchedRegister:
             same=frozenset(same - {own}),
             apart=frozenset(apart),
             remark=remark,
-            is_apart_by_word=is_new_population and may_be_same,
+            is_apart_by_word=bool(in_doubt),
         )
 
     def append(self, content: Mapping[str, Any]) -> str:
@@ -179,5 +182,14 @@ def _strangers(
         return f"the register holds {n_entries}, none of them about people who were found in {name}"
     return (
         f"as far as is known, {name} and the records of publication {nearest.number} are not the same, but have people in common "
-        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones), so what both reveal together cannot be audited"
+        f"({in_percent(common.of_these)} of the people of {name}, {in_percent(common.of_earlier)} of the earlier ones, compared by "
+        f"{_by(common.columns)}), so what both reveal together cannot be audited"
     )
+
+
+MOST_NAMED = 5
+
+
+def _by(columns: Sequence[str]) -> str:
+    """By what people were recognised."""
+    return listed(columns) if len(columns) <= MOST_NAMED else counted(len(columns), "column")

@@ -43,9 +43,9 @@ def bounds_report(
     """The report as HTML, built from the results that are available."""
     sections: list[str] = []
     if publication is not None:
-        sections.append(verdict_line(publication.level, escape(str(publication))))
-        if publication.remark is not None:
-            sections.append(f"<p>{escape(publication.remark[0].upper() + publication.remark[1:])}</p>")
+        *remarks, outcome = publication.sentences()
+        sections.append(verdict_line(publication.level, escape(outcome)))
+        sections += [f"<p>{escape(remark)}</p>" for remark in remarks]
     if audit is not None:
         sections += [_verdict(audit, advice_with(audit, suggestions, publication)), _tiles(audit)]
     if comparison is not None:

@@ -106,7 +106,7 @@ def test_numbers_that_were_coded_are_not_called_unchanged():
     many = pa.table({"age": [20] * 6, "size": [*"SSSMMM"], "pay": [10, 20, 30, 40, 55, 90]})
     release = released(many, quasi=["age"], k=3, round_to={"pay": 50.0})
     assert "published unchanged: size\n  published coded: pay (rounded to multiples of 50)" in repr(release)
-    assert release.n_alone == 2 and "2 of 6 records are unique to anyone who knows" in repr(release)
+    assert release.n_alone == 2 and "2 of 6 records are unique to anyone who also knows" in repr(release)
     report = anonymize_report(release)
     assert "Published unchanged: size, pay rounded to multiples of 50." in report
     assert "<td>pay=50</td>" in report

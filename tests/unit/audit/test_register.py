@@ -261,6 +261,29 @@ def test_a_column_of_persons_knows_people_whose_values_changed(tmp_path: Path) -
         lv.audit(tmp_path / "new.csv", tables=asked["tables"], person="id")
 
 
+def test_people_who_are_others_by_an_earlier_word_are_a_doubt_again(tmp_path: Path) -> None:
+    """The word was given once, for a publication that shares only the sex of these people; later verdicts were "ok"."""
+
+    def published(name: str, **columns: list[str]) -> lv.JointAudit:
+        path = tmp_path / f"{name}.csv"
+        pa.csv.write_csv(pa.table(columns), path)
+        asked = {"registry": tmp_path / "register", "new_population": name == "staff"}
+        by = [key for key in columns if key != "sex"]
+        return lv.audit(
+            path, tables=[{"name": name, "by": by}], publish=tmp_path / name, no_advice=True, **asked
+        )
+
+    sex = ["f"] * 30 + ["m"] * 30
+    assert published("patients", sex=sex, ward=["A", "B"] * 30).verdict.level == "ok"
+    staff = {"sex": sex[:40], "grade": ["x", "y"] * 20}
+    first = published("staff", **staff)
+    assert first.verdict.level == "care" and "compared by sex" in str(first.verdict)
+    again = published("later", **staff)
+    assert again.published and again.verdict.level == "care"
+    assert "by an earlier --new-population they count as other people" in str(again.verdict)
+    assert again.earlier == 1
+
+
 def test_a_spoilt_sketch_and_an_entry_of_another_format_are_one_sentence(people: Path) -> None:
     publish(people, EVERYONE, "one")
     folder = people.parent / "register"
@@ -350,6 +373,7 @@ def enter_classes(people: Path, classes: list) -> None:
         n_left_out=0,
         where={},
         too_large=["income"],
+        is_one_recoding=False,
     )
     memory.append({"tables": [], "files": [file]})
 

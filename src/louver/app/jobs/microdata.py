@@ -110,7 +110,8 @@ def published(
     found = write_release(made, request, out, ledger=ledger, report=anonymize_report, run=run)
     logged = "" if found.ledger is None else "Logged in the ledger as an exact disclosure."
     remark = UNREGISTERED if request.options.registry is None else found.remark
-    return {"refused": WITHHELD if found.is_withheld else None, "remark": remark, "words": logged}
+    refused = WITHHELD if found.is_withheld else None
+    return {"refused": refused, "remark": remark, "words": logged, "verdict": found.verdict.to_dict()}
 
 
 def _made(number: str) -> AnonymizedRelease:

@@ -43,9 +43,9 @@ def published_protected(
 ) -> dict[str, Any]:
     """Publish the tables, unless a primary cell stays unprotected."""
     found = _protect(path, source, options, out, run)
-    if found.published is not None:
-        return {"refused": None, "remark": " ".join(found.verdict.reasons)}
-    return {"refused": f"{found.verdict.sentence} {' '.join(found.verdict.reasons)}", "remark": None}
+    judged = found.verdict
+    refused = None if found.published is not None else f"{judged.sentence} {' '.join(judged.reasons)}"
+    return {"refused": refused, "remark": None, "verdict": judged.to_dict()}
 
 
 def _protect(

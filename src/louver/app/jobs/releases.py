@@ -148,7 +148,8 @@ def publish_table(
     asked = options.model_dump(exclude_defaults=True) | dict(given) | {"publish": out}
     content = source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
     found = publish(spec=ask(BoundsOptions, path, None, content | asked), run=run)
-    return {"refused": found.refused, "remark": found.remark, "earlier": found.earlier}
+    judged = None if found.verdict is None else found.verdict.to_dict()
+    return {"refused": found.refused, "remark": found.remark, "earlier": found.earlier, "verdict": judged}
 
 
 def packed(releases: str, name: str, form: str, folder: str, run: Run) -> bytes:

@@ -360,7 +360,8 @@ def published_together(
 ) -> dict[str, Any]:
     """Publish the tables, unless something speaks against it."""
     found = _audit_tables(path, source, {**options, "publish": out}, run)
-    return {"refused": None if found.published else found.refusal, "remark": found.remark}
+    refused = None if found.published else found.refusal
+    return {"refused": refused, "remark": found.remark, "verdict": found.verdict.to_dict()}
 
 
 def _audit_tables(path: str, source: SourceOptions, options: Mapping[str, Any], run: Run) -> JointAudit:
