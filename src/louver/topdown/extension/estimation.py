@@ -40,7 +40,7 @@ __all__ = ["estimate_classes", "fit_root"]
 PROPOSALS = 20
 """Changes tried for each person once everyone has been placed."""
 
-ROOT_TRUST = 16.0
+ROOT_TRUST = 4.0
 """The root has no parent to resemble: what is known of its answers is taken to have so many times less variance, or even counts would pull
 the many small cells up."""
 

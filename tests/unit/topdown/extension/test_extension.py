@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
-from louver.optim.entropy import GroupSums, NoisySums, fit
+from louver.optim.entropy import GroupSums, NoisySums
 from louver.privacy.budget import Measure
 from louver.privacy.distributions import DiscreteLaplace
 from louver.privacy.ledger import Ledger
@@ -23,6 +23,7 @@ from louver.privacy.neighbours import Relation
 from louver.release.manifest import file_entry
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
+from louver.run import Run
 from louver.topdown import estimate, extend, measure, topdown
 from louver.topdown.extension import estimation, problem, repair
 from louver.topdown.extension import result as solve
@@ -98,7 +99,8 @@ def test_the_root_stays_with_its_answers_where_even_counts_are_far_off():
     cells, everyone = np.arange(50), np.zeros(50, np.int64)
     mean, variance = posterior_of_answers(np.where(cells < 25, 0, 200), DiscreteLaplace(Fraction(5)))
     answers = NoisySums(cells, mean, variance / estimation.ROOT_TRUST)
-    counts = fit(np.full(50, 100.0), [GroupSums(everyone, np.array([5000]))], [answers])
+    sums = [GroupSums(everyone, np.array([5000]))]
+    counts = estimation.fit_root(np.full(50, 100.0), sums, [answers], [], Run())
     assert counts[:25].max() < 0.25 * 50**0.5  # a quarter of the noise's standard deviation
 
 
