@@ -50,7 +50,7 @@ class PromisedExtension(Promise):
     first_digest : str
         Digest in the manifest, which identifies the first release.
     attributes : mapping
-        What represents each attribute of the first release.
+        The finer attribute that represents each attribute of the first release.
     """
 
     promise: Literal["extension"]
@@ -83,7 +83,9 @@ class EditRules(Promise):
 
 
 class PromisedGap(BaseModel):
-    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all leaves of one household but `broken`."""
+    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all leaves of one household but
+    `broken`.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

@@ -178,6 +178,7 @@ def write_place(folder):
     return folder / "place.toml"
 
 
+@pytest.mark.long
 def test_it_has_less_error_than_the_paper(tmp_path):
     spec = write_place(tmp_path)
     errors = {}
