@@ -458,7 +458,7 @@ PROTECT_MEANINGS = {
     "question.is_circle": "whether tables are linked in a circle, so that readers could also reason about the crossed table behind them",
     "question.waived": "cells that a rule calls primary and that are published by decision",
     "question.asked": "the same in sentences",
-    "question.files": "earlier files of records, each class of which was considered by itself",
+    "question.files": "what earlier files of records may reveal about counts besides what was examined, in sentences",
     "question.not_asked": "what was not asked, in sentences",
     "summary": "figures of all tables; a cell that several tables show counts once",
     "summary.cells": "cells of the tables",
