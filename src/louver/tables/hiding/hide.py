@@ -1,4 +1,4 @@
-"""Which further cells to hide: a greedy start, then an exact search that bounds how far the pattern is from the best.
+"""Which further cells to hide: a greedy start, then an exact search with a bound on how far the pattern is from the best.
 
 1. **Greedy.** Demands in order of size. Where one is not met, the cheapest change through shown cells is sought and its cells are
    hidden; then every further cell that no demand needs is shown again, the most expensive first.
@@ -8,7 +8,7 @@
 4. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
    inequalities.
 
-Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` looks at the clock.
+Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` uses the clock.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def hide(
     seconds : float, optional
         End after about this long.
     state : SearchState, optional
-        Where the best pattern is kept; the search begins with what is there.
+        File of the best pattern; the search starts from its content.
 
     Notes
     -----
@@ -176,7 +176,7 @@ def _hide_large(
 
 
 def _restore(search: LocalSearch, saved: SavedPattern) -> None:
-    """Begin with the changes that an earlier search left, as far as they hold."""
+    """Begin with the changes of an earlier search, as far as they are valid."""
     may_change = search.problem.must_hide | search.problem.may_hide
     check = ChangeCheck(search.problem, may_change & saved.hidden)
     for n, (cells, change) in saved.changes.items():
@@ -211,14 +211,15 @@ class _Search:
         self.lone = csr_array((0, problem.n_cells))
         self.lone_seen: set[tuple[int, int]] = set()
         self.seen: set[tuple[bytes, bytes]] = set()
+        self.twins_of, self.price = problem.twins_of(), problem.price
         self.nodes = FIRST_NODES
         self.active: list[int] = []
         self._regroup([(demand.cell, demand.sign) for demand in self.demands])
-        n = problem.n_cells
         self.lower = problem.must_hide.astype(np.float64)
         self.upper = (problem.must_hide | problem.may_hide).astype(np.float64)
-        empty = csr_array((0, n))
-        self.master = Program(empty, np.zeros(0), np.zeros(0), self.lower, self.upper, run=run)
+        self.ties = problem.ties()
+        none = np.zeros(self.ties.shape[0])
+        self.master = Program(self.ties, none, none, self.lower, self.upper, run=run)
         self.master.set_cost(problem.cost)
 
     @property
@@ -236,14 +237,14 @@ class _Search:
         self.order = [self.order[n] for n in kept]
         # Contributors mostly consider the outsider's witness possible: those who do not are handled as they turn up.
         self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
-        # Those who considered one witness possible with everything hidden are asked about together from now on.
+        # From now on, attackers who considered one witness possible with everything hidden share one problem.
         self._regroup([(d.cell, d.sign, id(witnesses[n])) for n, d in zip(kept, self.demands, strict=True)])
         rows, lower = balancing_rows(self.problem, self.sums, self.demands)
         self.cuts = _cuts_of(rows)
         self.seen |= {(cut.cells.tobytes(), cut.share.tobytes()) for cut in self.cuts}
         self.master.add_rows(rows, lower)
         hidden = self.problem.must_hide if known is None else (self.problem.must_hide | known) & every
-        self.take(*self.grown(hidden, self.problem.cost))
+        self.take(*self.grown(self.problem.closed(hidden), self.price))
 
     def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
         """Witnesses of the demands that a pattern meets; with `stop`, up to the first demand that it does not meet."""
@@ -275,7 +276,7 @@ class _Search:
         return pool.for_all[group]
 
     def _regroup(self, key: Sequence[object]) -> None:
-        """Let demands of one key be asked about together."""
+        """Group the demands of one key into one problem."""
         number = {one: group for group, one in enumerate(dict.fromkeys(key))}
         self.group_of = [number[one] for one in key]
         self.groups: list[list[Demand]] = [[] for _ in number]
@@ -300,6 +301,7 @@ class _Search:
                 witness = self.outsider.cheapest(demand, hidden, price, self.problem.may_hide)
                 witness = witness or self._any_way(demand)
                 hidden[witness.cells] = True
+                hidden = self.problem.closed(hidden)
                 openness = hidden.astype(np.float64)
             pool.keep(demand, witness)
             witnesses[n] = witness
@@ -322,20 +324,27 @@ class _Search:
         for witness in witnesses.values():
             used[witness.cells] += 1
         further = np.flatnonzero(hidden & self.is_free)
-        for cell in further[np.lexsort((further, used[further], -self.problem.cost[further]))]:
+        for cell in further[np.lexsort((further, used[further], -self.price[further]))]:
             if self.is_late():
                 break
-            hidden[cell] = False
+            if not hidden[cell]:
+                continue
+            cells = self.twins_of.get(int(cell), np.array([cell]))
+            hidden[cells] = False
             if self._is_cut_off(hidden):
-                hidden[cell] = True
+                hidden[cells] = True
                 continue
             different = {id(witness): witness for witness in witnesses.values()}
-            users = {key for key, witness in different.items() if _uses(witness, int(cell))}
+            users = {
+                key
+                for key, witness in different.items()
+                if any(_uses(witness, one) for one in cells.tolist())
+            }
             affected = [n for n, witness in witnesses.items() if id(witness) in users]
             affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
             renewed = self.met(affected, hidden, stop=True)
             if len(renewed) < len(affected):
-                hidden[cell] = True
+                hidden[cells] = True
             else:
                 witnesses |= renewed
         return hidden, witnesses
@@ -397,7 +406,7 @@ class _Search:
 
     def _near(self, shares: Floats) -> None:
         """Patterns that follow the relaxation: hide what it hides fully, and prefer what it hides in part."""
-        price = self.problem.cost * (1.02 - shares)
+        price = self.price * (1.02 - shares)
         self.take(*self.grown(self.problem.must_hide, price))
 
     def polish(self) -> None:
@@ -417,6 +426,8 @@ class _Search:
 
     def rebuild(self) -> None:
         """Build parts of the best pattern anew, around every further cell, until a pass finds nothing cheaper."""
+        if self.twins_of:  # parts do not know which of their cells belong to others
+            return
         for _ in range(REBUILT):
             assert self.best is not None
             cost = self.best[0]
@@ -479,7 +490,7 @@ class _Search:
         affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
         pool = _Pool(self.outsider)
         openness = hidden.astype(np.float64)
-        found, reached = dict(witnesses), []
+        found, now_met = dict(witnesses), []
         for n in affected:
             self.run.check()
             witness = self._for_all(n, pool, openness) or pool.serving(self.demands[n])
@@ -487,26 +498,27 @@ class _Search:
                 reach = self.outsider.reach(self.demands[n], openness)
                 witness = reach.witness
             if witness is None:
-                reached.append((n, reach.duals))
-                if len(reached) >= MOST_CUTS:
+                now_met.append((n, reach.duals))
+                if len(now_met) >= MOST_CUTS:
                     break
                 continue
             pool.keep(self.demands[n], witness)
             found[n] = witness
-        self._add(reached, openness)
-        return None if reached else found
+        self._add(now_met, openness)
+        return None if now_met else found
 
     def improve(self) -> None:
         """One integer program: a better bound, and a pattern or the inequalities that it lacks."""
         assert self.best is not None
         self.rounds += 1
         problem = self.problem
-        rows = csr_array(vstack([_rows(self.cuts, problem.n_cells), self.lone]))
-        ones = np.concatenate([np.ones(len(self.cuts)), np.zeros(self.lone.shape[0])])
+        rows = csr_array(vstack([_rows(self.cuts, problem.n_cells), self.lone, self.ties]))
+        no_lone, no_ties = np.zeros(self.lone.shape[0]), np.zeros(self.ties.shape[0])
+        no_limit = np.full(len(self.cuts) + len(no_lone), np.inf)
         whole = Program(
             rows,
-            ones,
-            np.full(len(ones), np.inf),
+            np.concatenate([np.ones(len(self.cuts)), no_lone, no_ties]),
+            np.concatenate([no_limit, no_ties]),
             self.lower,
             self.upper,
             is_integer=np.ones(problem.n_cells, dtype=bool),
@@ -522,15 +534,15 @@ class _Search:
             return
         hidden = answer.point > 0.5
         if self._separate(self.active, hidden.astype(np.float64)):
-            self.take(*self.grown(hidden, problem.cost))
+            self.take(*self.grown(hidden, self.price))
             return
         witnesses = self.met(range(len(self.demands)), hidden)
         missing = [n for n in range(len(self.demands)) if n not in witnesses]
         if missing:
             self._activate(missing)
             if not self._separate(missing, hidden.astype(np.float64)):
-                self.steps = self.rounds  # the solver cannot tell them apart: nothing more can be learnt
-            self.take(*self.grown(hidden, problem.cost))
+                self.steps = self.rounds  # the solver cannot distinguish them: nothing more can be learnt
+            self.take(*self.grown(hidden, self.price))
             return
         self.take(hidden, witnesses)
         if answer.status is not Status.OPTIMAL:
