@@ -211,7 +211,7 @@ def _comparison_sections(comparison: Comparison) -> list[str]:
         "reduced sum 1",
         "rows determined",
         "zero cells",
-        "rows that tell a status",
+        "rows that reveal a status",
         "small cells disclosed",
     ]
     return [

@@ -288,7 +288,7 @@ def _lines(
 
 
 def _counts_of_states(states: Any) -> str:
-    words = {"small": "small and exact", "certain": "tell a status", "exact": "exact", "narrow": "narrow"}
+    words = {"small": "small and exact", "certain": "reveal a status", "exact": "exact", "narrow": "narrow"}
     counts = count_states(states)
     return ", ".join(f"{counts[state]} {text}" for state, text in words.items() if counts[state])
 
