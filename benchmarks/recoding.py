@@ -117,7 +117,10 @@ def compare(
     local = Watch(seconds=min(given.seconds, LOCAL_SECONDS)).attend(lambda watch: auto.solve(problem, watch))
     cells = problem.n_records * len(names)
     is_proved = ours.status.name == "OPTIMAL"
-    told = f"{len(names)}{kind}, {share:.0%} | {problem.information_loss(ours) / cells:.2%} {took:.2f} {is_proved} | "
+    told = f"{len(names)}{kind}, {share:.0%} | {problem.information_loss(ours) / cells:.2%} {took:.2f} {is_proved}"
+    if ours.lower_bound is not None and not is_proved:
+        told += f" bound {ours.lower_bound / (problem.n_records * problem.full_loss):.2%}"
+    told += " | "
     if not is_cut:
         plain, plain_took, is_done = plain_search(problem)
         told += f"{'' if is_done else '>'}{plain_took:.2f} {plain / cells:.2%}"

@@ -164,6 +164,11 @@ def test_recoding_beside_a_plain_search(monkeypatch, capsys):
     recoding.compare(recoding.adult(None).slice(0, 500), recoding.FOUR, 0.01, given)
     ours, plain = (part.split() for part in capsys.readouterr().out.split("|")[1:3])
     assert ours[2] == "True" and ours[0] == plain[1]
+    recoding.with_exceptions(
+        recoding.adult(None).slice(0, 300), argparse.Namespace(seconds=0.2, exceptions=[0.0, 0.1])
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all(" 0% " in line and " 10% " in line for line in lines)
 
 
 def test_profile_of_a_small_table(monkeypatch, tmp_path, capsys):

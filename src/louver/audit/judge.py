@@ -285,6 +285,7 @@ def _question(
         unit=None if loaded.units is None else loaded.units.column,
         counts_people=options.count_people,
         near=tuple((one.determinant, one.dependent, one.share) for one in loaded.near),
+        files=tuple(piece.name for piece in loaded.pieces if piece.states_more),
     )
 
 

@@ -243,7 +243,14 @@ def file_piece(
     margins = [*found.by_class(), found.in_all()]
     crosses = [found.restricted(cross) for cross in others]
     margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
-    return Piece(name=name, margins=tuple(margins), is_file=True)
+    named = {column for cross in others for column in cross.names}
+    says_more = found.says_more_than_its_classes and not file.get("is_one_recoding", False)
+    return Piece(
+        name=name,
+        margins=tuple(margins),
+        is_file=True,
+        states_more=says_more and not named.isdisjoint(found.columns),
+    )
 
 
 def _distinct(crosses: Sequence[Cross | None]) -> list[Cross | None]:
@@ -318,8 +325,21 @@ class _File:
             columns={**quasi, **held},
         )
 
+    @property
+    def says_more_than_its_classes(self) -> bool:
+        """Whether classes that were formed one by one stand for several labels.
+
+        They may overlap, and then all together confine counts that no class confines by itself; and a label is only listed, an interval
+        only ends there, because somebody has it. `by_class` knows neither.
+        """
+        used = ((column, np.unique(column.of_row)) for column in self.quasi.values())
+        return any(bool((column.may_be[values].sum(axis=1) > 1).any()) for column, values in used)
+
     def by_class(self) -> list[Margin]:
-        """Each class whose labels are known, crossed with the columns that are published as they are."""
+        """Each class whose labels are known, crossed with the columns that are published as they are.
+
+        The people with its labels are those of all classes inside it, and perhaps others of the classes that overlap it.
+        """
         cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
         sizes, cell_of = self._cells(cross)
         classes, class_of = np.unique(
@@ -333,15 +353,16 @@ class _File:
             )
         counts = np.zeros((len(classes), prod(sizes)), np.int64)
         np.add.at(counts, (class_of.reshape(-1), cell_of), self.counts)
-        upper = np.full_like(counts, UNBOUNDED)
+        lower, upper = counts, np.full_like(counts, UNBOUNDED)
         if len(classes) <= MOST_COMPARED:
+            lower = self._inside(classes).astype(np.int64) @ counts
             upper = self._near(classes).astype(np.int64) @ counts + self.n_left_out
         margins = []
         for number, published in enumerate(classes):
             labels = self._labels(published)
             if labels is not None:
                 of_class = Cross(by=cross.by, recodes=cross.recodes, where={**self.where, **labels})
-                margins.append(Margin(cross=of_class, lower=counts[number], upper=upper[number]))
+                margins.append(Margin(cross=of_class, lower=lower[number], upper=upper[number]))
         return margins
 
     def in_all(self) -> Margin:
@@ -409,6 +430,14 @@ class _File:
             overlap = (column.may_be.astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
             near &= overlap[np.ix_(published, published)]
         return near
+
+    def _inside(self, classes: IntArray) -> Bools:
+        """Whether everybody in the second of two classes surely has the labels of the first."""
+        inside = np.ones((len(classes), len(classes)), np.bool_)
+        for column, published in zip(self.quasi.values(), classes.T, strict=True):
+            beyond = ((~column.may_be).astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
+            inside &= (~beyond & column.is_known)[np.ix_(published, published)]
+        return inside
 
     def _labels(self, published: IntArray) -> dict[str, tuple[str, ...]] | None:
         """Labels of a class, omitting columns in which it covers every label; None where they are not known."""

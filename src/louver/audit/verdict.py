@@ -49,6 +49,8 @@ class AuditQuestion:
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
         Small counts that readers work out who know the exceptions, too; None where it was not found out.
+    files : tuple of str
+        Earlier files of records, each class of which was considered by itself.
     """
 
     cells: int
@@ -66,6 +68,7 @@ class AuditQuestion:
     unit: str | None = None
     near: tuple[tuple[str, str, float], ...] = ()
     near_small: int | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def is_reached(self) -> bool:
@@ -146,7 +149,15 @@ class AuditQuestion:
                 f'Groups were counted by people, not by households (column "{self.household}"): one that a single household makes up '
                 "passes for large where the household is."
             )
-        return sentences
+        return sentences + self.files_by_class()
+
+    def files_by_class(self) -> list[str]:
+        """What earlier files of records may reveal besides, in sentences."""
+        return [
+            f'Of "{name}" each class was considered by itself: what all classes confine together, and that somebody has every label a '
+            "class lists and both ends of its intervals, was not."
+            for name in self.files
+        ]
 
 
 def judge_answers(
@@ -195,6 +206,9 @@ def judge_answers(
             "These tables disclose no small count; look at what they reveal together with the earlier ones."
         )
         return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_asked))
+    if question.files:
+        sentence = "No small count is disclosed, as far as checked; read what was not checked."
+        return Verdict(Level.CARE, sentence, (reason, *not_asked))
     return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_asked))
 
 

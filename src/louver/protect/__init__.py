@@ -177,8 +177,8 @@ def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedT
     loaded, solved, found = run.attend(_searched, request, register)
     log = None
     if register is not None and found.is_protected:
-        refusal, content = audit_together(request, loaded, solved, register)
-        found = replace(found, refusal=refusal)
+        together, content = audit_together(request, loaded, solved, register)
+        found = found.audited(together)
 
         def log(tables: Sequence[disclosures.Plain]) -> str:
             return register.append({**content, "protected": list(tables)})
@@ -246,9 +246,9 @@ def _with_noise(request: Request[ProtectOptions], out: Path | None) -> Protected
     )
     if not found.is_protected:
         return found
-    refusal, content = audit_noisy(request, tables, noise.most, register, small=limit)
-    found = replace(found, refusal=refusal)
-    if out is None or refusal is not None:
+    together, content = audit_noisy(request, tables, noise.most, register, small=limit)
+    found = found.audited(together)
+    if out is None or found.refusal is not None:
         return found
     publish_noisy(
         out,

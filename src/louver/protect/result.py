@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from louver.protect.verdict import Question, noisy_verdict, verdict
 if TYPE_CHECKING:
     import pyarrow
 
+    from louver.audit import JointAudit
     from louver.protect.cellkey import Averaging, KeyedTable
     from louver.protect.load import Loaded
     from louver.protect.noise_table import NoiseTable
@@ -268,6 +269,13 @@ class ProtectedTables(Shown):
     def is_publishable(self) -> bool:
         """The same, together with what was published before."""
         return self.is_protected and self.refusal is None
+
+    def audited(self, together: JointAudit | None) -> ProtectedTables:
+        """The same after the tables of counts were audited together with what was published before."""
+        if together is None:
+            return self
+        question = replace(self.question, files=tuple(together.question.files_by_class()))
+        return replace(self, refusal=together.refusal, question=question)
 
     def unprotected(self) -> Iterator[HiddenCell]:
         """Primary cells that are not shown to be protected."""

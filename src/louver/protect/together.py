@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Ints
-from louver.audit import audit_pieces
+from louver.audit import JointAudit, audit_pieces
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.protect.cellkey import KeyedTable, smallest_safe
@@ -81,8 +81,8 @@ def shown_by_files(register: MatchedRegister, options: ProtectOptions) -> tuple[
 
 def audit_together(
     request: Request[ProtectOptions], loaded: Loaded, solved: Solved, register: MatchedRegister
-) -> tuple[str | None, dict[str, Any]]:
-    """Why the tables of counts must not be published, if so, and what the register stores about them.
+) -> tuple[JointAudit | None, dict[str, Any]]:
+    """The tables of counts together with what was published earlier, and what the register stores about them.
 
     Counts of weighted records are estimates of other people and are not audited.
     """
@@ -99,8 +99,7 @@ def audit_together(
             for table in counts
         ]
 
-    found, content = audit_pieces(request, names, pieces_of, register, small=smallest_safe(options))
-    return None if found is None else found.refusal, content
+    return audit_pieces(request, names, pieces_of, register, small=smallest_safe(options))
 
 
 def audit_noisy(
@@ -110,7 +109,7 @@ def audit_noisy(
     register: MatchedRegister,
     *,
     small: int,
-) -> tuple[str | None, dict[str, Any]]:
+) -> tuple[JointAudit | None, dict[str, Any]]:
     """The same for counts with noise of at most `most`."""
     names = tuple(dict.fromkeys(name for table in tables for name in table.options.by))
 
@@ -127,8 +126,7 @@ def audit_noisy(
             for table in tables
         ]
 
-    found, content = audit_pieces(request, names, pieces_of, register, small=small)
-    return None if found is None else found.refusal, content
+    return audit_pieces(request, names, pieces_of, register, small=small)
 
 
 def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:

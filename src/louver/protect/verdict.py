@@ -49,6 +49,8 @@ class Question:
         Primary cells that are counts, which no contributor is asked about.
     shown_before : tuple of str
         Variables whose numbers an earlier file of records shows, person by person.
+    files : tuple of str
+        What earlier files of records may reveal about counts besides what was asked, in sentences.
     is_noisy : bool
         Whether readers who average away the noise of cell keys were asked about.
     """
@@ -66,6 +68,7 @@ class Question:
     is_apart_by_word: bool = False
     n_counts: int = 0
     shown_before: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     is_noisy: bool = False
     linked: tuple[tuple[str, str], ...] = ()
     near: tuple[tuple[str, str], ...] = ()
@@ -117,7 +120,7 @@ class Question:
         if self.apart is not None and not self.is_apart_by_word:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_noisy:
-            return sentences
+            return [*sentences, *self.files]
         if not self.asks_contributors:
             sentences.append("Contributors who know their own part were not considered.")
         else:
@@ -144,6 +147,7 @@ class Question:
             sentences.append(
                 f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was not checked.'
             )
+        sentences += self.files
         for first, second in self.dependent:
             sentences.append(
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of "{first}".'

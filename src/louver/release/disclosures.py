@@ -59,6 +59,7 @@ def file(
     n_left_out: int,
     where: Mapping[str, Sequence[str]],
     too_large: Sequence[str],
+    is_one_recoding: bool,
 ) -> Plain:
     """A published file of records: what each record shows, and how many records show it.
 
@@ -80,6 +81,8 @@ def file(
         Labels of the records that the file is about.
     too_large : sequence of str
         Columns that are published and not described here.
+    is_one_recoding : bool
+        Whether every value is published as the same thing in the whole file, so that classes do not overlap.
     """
     return {
         "name": name,
@@ -91,6 +94,7 @@ def file(
         "n_left_out": n_left_out,
         "where": {column: list(labels) for column, labels in where.items()},
         "too_large": list(too_large),
+        "is_one_recoding": is_one_recoding,
     }
 
 

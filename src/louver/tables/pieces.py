@@ -98,12 +98,24 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """One published item: its name and everything it states; `is_file` for records published earlier."""
+    """One published item: its name and what it states.
+
+    Attributes
+    ----------
+    name : str
+    margins : tuple of Margin
+    shares : tuple of Shares
+    is_file : bool
+        For records published earlier.
+    states_more : bool
+        Whether readers can work out more from it than the margins say.
+    """
 
     name: str
     margins: tuple[Margin, ...] = ()
     shares: tuple[Shares, ...] = ()
     is_file: bool = False
+    states_more: bool = False
 
     @property
     def crosses(self) -> tuple[Cross, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from pathlib import Path
 
@@ -230,3 +231,55 @@ def test_missing_values_are_kept_and_tell_of_no_label(
         )
     matched = lv.anonymize(table, **asked, missing="match")
     assert all(value is None for value in matched.entry["files"][0]["values"][0])
+
+
+TWENTY = "Bm Df Df Df Bf Dm Dm Am Af Af Df Cm Cm Cm Dm Am Bf Am Cf Am"
+
+
+def twenty(folder: Path) -> Path:
+    """Twenty people of four towns."""
+    file = folder / "twenty.csv"
+    file.write_text("town,sex\n" + "".join(f"{one[0]},{one[1]}\n" for one in TWENTY.split()))
+    return file
+
+
+def by_town_and_sex(file: Path, out: str = "towns", **more: object):
+    table = {"name": "towns", "by": ["town"]}
+    asked = {"small": 3, "no_advice": True, "registry": file.parent / "register", **more}
+    return lv.audit(file, tables=[table], publish=file.parent / out, **asked)
+
+
+def test_the_people_of_a_class_are_at_least_those_of_all_classes_inside_it(tmp_path: Path) -> None:
+    """Town D has 7 people, 6 of them in classes of its own: of the 3 women of "A | D" one is from D, and 2 are all the women of A."""
+    file = twenty(tmp_path)
+    asked = {"quasi": ["town", "sex"], "k": 3, "method": "greedy", "keep_order": True, "csv": True}
+    lv.anonymize(file, **asked, registry=tmp_path / "register", out=tmp_path / "file")
+    shown = Counter((tmp_path / "file/data/anonymized.csv").read_text().replace('"', "").splitlines()[1:])
+    assert {line: n for line, n in shown.items() if "D" in line} == {"D,f": 3, "D,m": 3, "A | D,f": 3}
+    refused = by_town_and_sex(file)
+    assert refused.published is None
+    assert {"town": "A", "sex": "f"} in [cell.cell for cell in refused.disclosed()]
+
+
+@pytest.mark.parametrize(("recoding", "level"), [("local", "care"), ("global", "ok")])
+def test_what_classes_confine_together_is_named_as_not_asked(
+    tmp_path: Path, recoding: str, level: str
+) -> None:
+    """Classes that were formed one by one overlap, and readers know that every label they list occurs; one recoding has neither."""
+    file, table = people(tmp_path), {"name": "towns", "by": ["town"]}
+    release_of(
+        file,
+        tmp_path / "register",
+        keep=[],
+        identifying=["ill", "sex"],
+        recoding=recoding,
+        method="auto",
+        steps=3,
+    )
+    asked = {"registry": tmp_path / "register", "no_advice": True, "small": 3}
+    assert lv.audit(file, tables=[{"name": "sexes", "by": ["sex"]}], **asked).verdict.level == "ok"
+    found = lv.audit(file, tables=[table], publish=tmp_path / "out", **asked)
+    assert found.published and found.verdict.level == level
+    assert any("each class was considered by itself" in reason for reason in found.verdict.reasons) == (
+        level == "care"
+    )

@@ -373,6 +373,7 @@ def enter_classes(people: Path, classes: list) -> None:
         n_left_out=0,
         where={},
         too_large=["income"],
+        is_one_recoding=False,
     )
     memory.append({"tables": [], "files": [file]})
 

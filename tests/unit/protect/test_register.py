@@ -192,3 +192,18 @@ def test_counts_are_asked_about_outsiders_alone(tmp_path: Path) -> None:
     asked = {"registry": None, "attackers": "contributors"}
     assert alone in str(protect(tmp_path, tables=[by_both], **asked).verdict)
     assert alone not in str(protect(tmp_path, **asked).verdict)
+
+
+def test_what_the_classes_of_a_file_confine_together_is_a_doubt_about_counts(tmp_path: Path) -> None:
+    asked = {
+        "quasi": ["trade", "size"],
+        "k": 4,
+        "identifying": ["id", "turnover"],
+        "method": "greedy",
+        "suppress": 0.1,
+    }
+    lv.anonymize(records(), **asked, registry=tmp_path / "register", out=tmp_path / "file")
+    people = protect(tmp_path, "people", tables=[PEOPLE])
+    assert people.published and people.verdict.level == "care"
+    assert any("each class was considered by itself" in reason for reason in people.verdict.reasons)
+    assert not protect(tmp_path, "sums").question.files

@@ -27,6 +27,9 @@ JUDGED_PER_STEP = 2_000
 LATTICE_SHARE = 0.5
 """Share of the time after which the lattice search is abandoned."""
 
+BOUND_SHARE = 0.2
+"""The same for the lattices of some columns, where that of all columns is too large: they prove a bound."""
+
 STARTS = 8
 """Number of initial rounds that begin with one block per column."""
 
@@ -55,6 +58,9 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
     an order in which columns weigh differently from round to round, or tries all codings near those of two or three columns
     together. Where columns have few codings, `Lattice` rules out or judges all combinations first, and its answer is the optimum.
 
+    **Lower bound**: the least loss of the combinations that an abandoned `Lattice` has not ruled out; where there are too many to look at, what
+    `bound_by_columns` proves.
+
     **Loss**: that of (34), as for classes formed one by one, so the two can be compared.
 
     **Cost**: a round judges about as many recodings as there are values; each judgement is one count of the points.
@@ -66,14 +72,15 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
     """
     watch = watch or Watch()
     space = RecodingSpace.of(problem)
-    best, is_best = searched(space, watch, steps)
-    status, bound = (Status.OPTIMAL, best.loss) if is_best else (Status.FEASIBLE, None)
+    best, bound = searched(space, watch, steps)
+    status = Status.FEASIBLE if bound is None or bound < best.loss else Status.OPTIMAL
     watch.run.check()
+    bound = None if bound is None else min(bound, best.loss)
     return space.answer(best, method=METHOD.name, status=status, lower_bound=bound)
 
 
-def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Recoding, bool]:
-    """The best recoding found, and whether it is known to be the best."""
+def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Recoding, float | None]:
+    """The best recoding found, and what every recoding loses at least; None where no bound is known."""
     with watch.stage("first answer"):
         best = space.judged(space.coarsest)
         if best is not None:
@@ -82,26 +89,73 @@ def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Rec
         if watch.is_over:
             watch.note(Stopped.UNFINISHED)
     with watch.stage("search"):
-        best, is_best = _of_all(space, best, watch, steps)
+        best, bound = _of_all(space, best, watch, steps)
         if best is None:
             raise InfeasibleError(
                 "no recoding of these records meets the requirements, not even one value for all; ask for less."
             )
-        if not is_best:
+        if bound is None or bound < best.loss:
             best = _rounds(space, best, watch, steps)
-    return best, is_best
+    return best, bound
 
 
 def _of_all(
     space: RecodingSpace, best: Recoding | None, watch: Watch, steps: int | None
-) -> tuple[Recoding | None, bool]:
-    """The best of all recodings if there are few, and whether it is known to be the best."""
-    codings = all_codings(space)
-    if codings is None or (best is None and space.is_monotone):
-        return best, False
+) -> tuple[Recoding | None, float | None]:
+    """The best of all recodings if there are few, and what every recoding loses at least."""
+    if best is None and space.is_monotone:
+        return best, None
     most = None if steps is None else JUDGED_PER_STEP * max(1, steps)
+    codings = all_codings(space)
+    if codings is None:
+        return best, bound_by_columns(space, watch, most or MOST_JUDGED) or None
     lattice = Lattice(space, codings, watch, most, until=LATTICE_SHARE)
-    return lattice.search(best), lattice.is_complete
+    best = lattice.search(best)
+    return best, lattice.least if lattice.is_complete or lattice.least > 0 else None
+
+
+def bound_by_columns(space: RecodingSpace, watch: Watch, max_judged: int) -> float:
+    """What every recoding loses at least, by the columns with few codings.
+
+    Notes
+    -----
+    A recoding remains one that may be published when all columns but some have a single block, and it loses at least what these some
+    lose. So the least loss of a lattice of some columns, all others in one block, is a bound, and bounds of different columns add up. Where
+    records may be left out, only columns under a hierarchy count, whose labels do not depend on who is published.
+    """
+    if not space.is_monotone or space.out_share < 1:
+        return 0.0
+    coarsest = [[coding] for coding in space.coarsest]
+    own = {
+        place: every
+        for place, domain in enumerate(space.domains)
+        if (space.max_out == 0 or domain.level(domain.coarsest()) is not None)
+        and (every := domain.codings()) is not None
+    }
+    total = 0.0
+    for places in _groups_of_columns({place: len(codings) for place, codings in own.items()}):
+        codings = [own[place] if place in places else coarsest[place] for place in range(len(space.domains))]
+        lattice = Lattice(
+            space, codings, watch, max_judged, until=BOUND_SHARE, has_bound=True, is_by_bound=True
+        )
+        lattice.search(None)
+        others = [place for place in range(len(space.domains)) if place not in places]
+        total += lattice.least - sum(space.column_loss(place, coarsest[place][0]) for place in others)
+    return total
+
+
+def _groups_of_columns(sizes: dict[int, int]) -> list[set[int]]:
+    """Columns in groups of as many as MOST_NODES allows, those with the most codings first."""
+    groups: list[set[int]] = []
+    for place in sorted(sizes, key=lambda place: -sizes[place]):
+        fitting = [
+            group for group in groups if math.prod(sizes[one] for one in group) * sizes[place] <= MOST_NODES
+        ]
+        if fitting:
+            fitting[0].add(place)
+        else:
+            groups.append({place})
+    return groups
 
 
 def _rounds(space: RecodingSpace, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
@@ -254,6 +308,13 @@ class Lattice:
         Share of the watch's time after which to end.
     has_bound : bool
         Whether the columns' losses are a bound (`RecodingSpace.has_bound`), or are to be treated as one.
+    is_by_bound : bool
+        Look for the least bound of a recoding that may be published, not for the least loss.
+
+    Attributes
+    ----------
+    least : float
+        The least bound of all combinations that were not ruled out, at most the loss of the best: every recoding loses as much.
 
     Notes
     -----
@@ -276,9 +337,11 @@ class Lattice:
         *,
         until: float = 1.0,
         has_bound: bool | None = None,
+        is_by_bound: bool = False,
     ) -> None:
         self.space, self.watch = space, watch
-        self.n_judged, self.is_complete = 0, True
+        self.n_judged, self.is_complete, self.least = 0, True, 0.0
+        self._is_by_bound = is_by_bound
         self._max_judged, self._until = max_judged, until
         self._has_bound = space.has_bound if has_bound is None else has_bound
         self._codings = codings
@@ -300,11 +363,22 @@ class Lattice:
                 break
             axes = [int(at) for at in np.unravel_index(node, self._shape)]
             found = self._judged(axes)
+            if found is not None and self._is_by_bound:
+                found = Recoding(codings=found.codings, loss=float(self._bound[node]))
             if found is None and self.space.is_monotone:
                 is_out[np.ix_(*(below[at] for below, at in zip(finer, axes, strict=True)))] = True
             if found is not None and (best is None or found.loss < best.loss):
                 best = found
+        self.least = self._least(best, is_out.reshape(-1))
         return best
+
+    def _least(self, best: Recoding | None, is_out: Bools) -> float:
+        """What every combination loses at least; what was judged is ruled out, or no better than the best."""
+        if self.is_complete:
+            return 0.0 if best is None else best.loss
+        is_open = ~is_out if best is None else ~is_out & (self._bound < best.loss)
+        open_bound = float(self._bound[is_open].min(initial=np.inf))
+        return min(open_bound, np.inf if best is None else best.loss)
 
     @property
     def _is_over(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -197,3 +198,38 @@ def test_keys_of_many_columns_are_exact():
     _, first, expected = np.unique(blocks, axis=0, return_inverse=True, return_counts=True)
     assert sorted(2 * expected) == sorted(sizes)
     assert len(set(zip(group.tolist(), first.reshape(-1).tolist(), strict=True))) == len(sizes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(records, st.integers(1, 3), st.integers(0, 2), st.sampled_from([1, 4, 12, 30]), st.booleans())
+def test_bounds_of_some_columns_and_of_an_abandoned_lattice_hold(rows, k, most_out, most_nodes, is_diverse):
+    """The lattice of all columns is taken for too large; groups of columns have at most `most_nodes` combinations, or end after two."""
+    if len(rows) < k:
+        return
+    codes = np.arange(len(rows)) % 2
+    limits = [Sensitive(name="ill", codes=codes, n_values=2, l=2)] if is_diverse else []
+    problem = problem_of(*map(list, zip(*rows, strict=True)), k=k, max_suppressed=most_out, sensitive=limits)
+    is_fine = has_distinct(codes[problem.rows].tolist(), 2) if is_diverse else lambda rows: True
+    expected = least_recoding(columns_of(problem), k, most_out, is_fine)
+    if expected is None:
+        return
+    space = RecodingSpace.of(problem)
+    with mock.patch.object(harmonise, "MOST_NODES", most_nodes):
+        whole = harmonise.bound_by_columns(space, Watch(), 10_000)
+        short = harmonise.bound_by_columns(space, Watch(), 2)
+    assert -1e-9 <= short <= whole + 1e-9 <= expected + 2e-9
+    if most_nodes == 30 and most_out == 0 and len(set(rows)) == 1:
+        assert whole == pytest.approx(expected)
+    if space.has_bound:
+        lattice = Lattice(space, all_codings(space), Watch(), 3)
+        lattice.search(None)
+        assert lattice.least <= expected + 1e-9
+
+
+def test_a_lattice_too_large_still_has_a_bound_on_the_result():
+    random = np.random.default_rng(2)
+    trees = [TreeColumn(name=str(j), codes=random.integers(0, 5, 80), ancestors=LEVELS) for j in range(3)]
+    income = NumericColumn(name="income", values=np.round(random.lognormal(9, 1, 80), 2))
+    found = harmonise.solve(AnonymizeProblem.build([income, *trees], k=4), steps=2)
+    assert found.status is Status.FEASIBLE and found.lower_bound is not None
+    assert 0 < found.lower_bound < found.loss
