@@ -547,7 +547,7 @@ SPEC_MEANINGS = {
     "audit.targets": "further crosses whose cells are asked for",
     "protect.tables": "what is published; [every key](protect.md)",
     "protect.codes": "attribute -> its `hierarchy` (an `.hrc` or CSV file, or several), the code of its `total`, and what its codes are codes `of`",
-    "protect.rules": "which cells are primary: `frequency`, `p-percent`, `p-q` or `dominance`, with their numbers and `range`",
+    "protect.rules": "which cells are primary: `frequency`, `p-percent`, `p-q`, `dominance`, `request` or `zero`, with their numbers and `range`",
     "protect.status": "decisions about single cells: `table`, `cell`, `set` and `reason`",
     "topdown.geography": "the tree of regions; one region, `all`, with everybody if left out",
     "topdown.geography.levels": "names of the levels, the root first",

@@ -20,6 +20,7 @@ Place = frozenset[int]
 class World:
     """Firms (place, turnover), the cells that are published, and the rule: fewer than `minimum` firms, a range in percent.
 
+    With `zero`, a cell whose firms all have 0 must be possible at that much.
     Of counts every firm has a turnover of 1; whoever reads them knows that a cell is not empty, and must hold it for possible that
     it has `minimum` firms.
     """
@@ -31,6 +32,7 @@ class World:
     percent: int
     asks_contributors: bool
     is_counts: bool = False
+    zero: int | None = None
 
     def value(self, cell: Place) -> int:
         return sum(turnover for place, turnover in self.firms if place in cell)
@@ -39,7 +41,19 @@ class World:
         return [firm for firm, (place, _) in enumerate(self.firms) if place in cell]
 
     def primary(self) -> list[int]:
-        return [n for n, cell in enumerate(self.cells) if 0 < len(self.members(cell)) < self.minimum]
+        return [
+            n
+            for n, cell in enumerate(self.cells)
+            if 0 < len(self.members(cell)) < self.minimum or self.is_zero(cell)
+        ]
+
+    def is_zero(self, cell: Place) -> bool:
+        return self.zero is not None and bool(self.members(cell)) and not self.value(cell)
+
+    def range_of(self, cell: Place) -> int:
+        """How far from its number a primary cell must be possible."""
+        wide = max(1, -(-self.value(cell) * self.percent // 100))
+        return max(wide, self.zero or 0) if self.is_zero(cell) else wide
 
     def free(self) -> list[int]:
         """Cells that may be hidden too: those that are not empty."""
@@ -56,8 +70,7 @@ class Judge:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        wide = max(1, -(-max(world.value(cell) for cell in world.cells) * world.percent // 100))
-        wide = max(wide, world.minimum)
+        wide = max(world.minimum, *(world.range_of(cell) for cell in world.cells))
         most = max(world.value(frozenset((place,))) for place in range(world.n_places)) + wide
         places = np.array(list(product(range(most + 1), repeat=world.n_places)), dtype=np.int16)
         in_cell = np.array(
@@ -88,7 +101,7 @@ class Judge:
                 if world.is_counts:
                     yield known & (self.tables[:, n] >= world.minimum)
                     continue
-                wide = max(1, -(-value * world.percent // 100))
+                wide = world.range_of(world.cells[n])
                 own = world.firms[reader][1] if reader in members else 0
                 yield known & (self.tables[:, n] >= value + wide)
                 yield known & (self.tables[:, n] <= value - min(wide, value - own))
@@ -97,6 +110,11 @@ class Judge:
         """Whether every demand is met when just these cells are hidden."""
         shown = sum(1 << n for n in range(len(self.world.cells)) if n not in set(hidden))
         return all(((demand & shown) == shown).any() for demand in self.demands)
+
+    def is_open(self, cell: int, hidden: Iterable[int]) -> bool:
+        """Whether the outsider holds two numbers of a hidden cell for possible."""
+        shown = sum(1 << n for n in range(len(self.world.cells)) if n not in set(hidden))
+        return len(np.unique(self.tables[(self.agrees & shown) == shown, cell])) > 1
 
     def fewest(self) -> int | None:
         """The fewest further cells that protect; None where not even all of them do."""

@@ -7,7 +7,7 @@ import os
 import random
 import subprocess
 import sys
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -54,17 +54,19 @@ def is_diagonal(places: set[int]) -> bool:
     10,
     60,
     given(
-        firms=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6),
+        firms=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6),
         shape=st.sampled_from(["cross", "margins", "tree"]),
         minimum=st.sampled_from([2, 3]),
         attackers=st.sampled_from(["outsider", "contributors"]),
         is_counts=st.booleans(),
+        zero=st.sampled_from([None, 3]),
         large=st.sampled_from([hide.LARGE, 0]),
     ),
 )
 def test_patterns_protect_and_are_the_best(
-    hierarchy, firms, shape, minimum, attackers, is_counts, large
+    hierarchy, firms, shape, minimum, attackers, is_counts, zero, large
 ) -> None:
+    zero = None if is_counts else zero
     firms = [(place, 1) for place, _ in firms] if is_counts else firms
     tables = [
         {"name": str(n), "by": list(by), **({} if is_counts else {"value": "turnover"})}
@@ -83,7 +85,10 @@ def test_patterns_protect_and_are_the_best(
             records,
             tables=tables,
             codes={"code": {"hierarchy": str(hierarchy)}} if shape == "tree" else None,
-            rules=[{"rule": "frequency", "minimum": minimum, **({} if is_counts else {"range": 30})}],
+            rules=[
+                {"rule": "frequency", "minimum": minimum, **({} if is_counts else {"range": 30})},
+                *([] if zero is None else [{"rule": "zero", "up": zero}]),
+            ],
             attackers=attackers,
             steps=10_000,
         )
@@ -110,7 +115,7 @@ def test_patterns_protect_and_are_the_best(
     ]
     known = tuple((number_of[place], turnover) for place, turnover in firms)
     asks_contributors = attackers == "contributors" and not is_counts
-    world = World(known, cells_of(sets), len(number_of), minimum, 30, asks_contributors, is_counts)
+    world = World(known, cells_of(sets), len(number_of), minimum, 30, asks_contributors, is_counts, zero)
     judge = Judge(world)
     number = {cell: n for n, cell in enumerate(world.cells)}
     hidden = {number[meant(cell.cell)] for cell in found.cells}
@@ -122,6 +127,119 @@ def test_patterns_protect_and_are_the_best(
         assert found.summary.bound <= fewest <= len(hidden - set(world.primary()))
         if found.summary.optimal:
             assert len(hidden) - len(world.primary()) == fewest
+
+
+def fewest_together(judges: list[Judge], tied: set[int]) -> int | None:
+    """The fewest further cells of two variables whose patterns agree on the tied cells and leave none of these derivable."""
+    own = [set(judge.world.primary()) for judge in judges]
+    free = [set(judge.world.free()) for judge in judges]
+    loose = [sorted(cells - tied) for cells in free]
+    best = None
+    for n in range(len(tied) + 1):
+        for some in combinations(sorted(tied), n):
+            chosen = set(some)
+            if not chosen >= (own[0] | own[1]) & tied:
+                continue
+            found = 0
+            for judge, primary, rest in zip(judges, own, loose, strict=True):
+                sizes = (
+                    len((chosen | primary | set(more)) - primary)
+                    for k in range(len(rest) + 1)
+                    for more in combinations(rest, k)
+                    if judge.protects(pattern := chosen | primary | set(more))
+                    and all(judge.is_open(cell, pattern) for cell in chosen)
+                )
+                found += next(sizes, 99)
+            best = found if best is None else min(best, found)
+    return None if best is None or best >= 99 else best
+
+
+@few_or_many(
+    5,
+    30,
+    given(
+        firms=st.lists(
+            st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 2)), min_size=2, max_size=6
+        ),
+        dominance=st.sampled_from([2, 3]),
+        attackers=st.sampled_from(["outsider", "contributors"]),
+        large=st.sampled_from([hide.LARGE, 0]),
+    ),
+)
+def test_tables_hidden_together_have_one_pattern(firms, dominance, attackers, large) -> None:
+    """Turnover and workers by two attributes; the rule for workers is another one."""
+    rows, columns = [str(place // 2) for place, *_ in firms], [str(place % 2) for place, *_ in firms]
+    records = pa.table(
+        {
+            "row": rows,
+            "column": columns,
+            "turnover": [one for _, one, _ in firms],
+            "workers": [one for *_, one in firms],
+        }
+    )
+    with patch.object(hide, "LARGE", large):
+        found = lv.protect(
+            records,
+            tables=[
+                {"name": "workers", "by": ["row", "column"], "value": "workers", "hide_with": "turnover"},
+                {"name": "turnover", "by": ["row", "column"], "value": "turnover"},
+            ],
+            rules=[
+                {"rule": "frequency", "minimum": dominance, "range": 30, "tables": ["turnover"]},
+                {"rule": "frequency", "minimum": 2, "range": 30, "tables": ["workers"]},
+            ],
+            attackers=attackers,
+            steps=10_000,
+        )
+    used = {"row": {"Total", *rows}, "column": {"Total", *columns}}
+    by_labels = [p for p in range(4) if str(p // 2) in used["row"] and str(p % 2) in used["column"]]
+
+    def meant(labels: dict[str, str]) -> frozenset[int]:
+        return frozenset(by_labels.index(place) for place in meaning(labels) if place in by_labels)
+
+    labels = [
+        dict(zip(("row", "column"), one, strict=True))
+        for one in product(sorted(used["row"]), sorted(used["column"]))
+    ]
+    sets = cells_of([meant(one) for one in labels])
+    judges = [
+        Judge(
+            World(
+                tuple((by_labels.index(place), own) for place, own in known),
+                sets,
+                len(by_labels),
+                least,
+                30,
+                attackers == "contributors",
+            )
+        )
+        for known, least in (
+            ([(place, one) for place, one, _ in firms], dominance),
+            ([(place, one) for place, _, one in firms], 2),
+        )
+    ]
+    number = {cell: n for n, cell in enumerate(sets)}
+    hidden = [
+        {number[meant(cell.cell)] for cell in found.cells if cell.table == name}
+        for name in ("turnover", "workers")
+    ]
+    able = [{*judge.world.primary(), *judge.world.free()} for judge in judges]
+    tied = able[0] & able[1]
+    assert hidden[0] & tied == hidden[1] & tied
+    fewest = fewest_together(judges, tied)
+    if found.is_protected:
+        assert all(judge.protects(own) for judge, own in zip(judges, hidden, strict=True))
+        assert all(
+            judge.is_open(cell, own) for judge, own in zip(judges, hidden, strict=True) for cell in own & tied
+        )
+    assert found.is_protected == (fewest is not None)
+    if fewest is not None:
+        n_further = sum(
+            len(own - set(judge.world.primary())) for judge, own in zip(judges, hidden, strict=True)
+        )
+        assert found.summary.bound <= fewest <= n_further
+        if found.summary.optimal:
+            assert n_further == fewest
 
 
 @few_or_many(

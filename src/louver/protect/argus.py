@@ -393,7 +393,9 @@ class _Batch:
                 self.rules.append({**rule, "tables": [self.tables[-1]["name"]]})
 
     def _rule(self, line: _Line, name: str, numbers: list[float]) -> dict[str, Any] | None:
-        if name in ("WGT", "MIS", "ZERO", "MAN") and len(numbers) == 1:
+        if name == "ZERO" and len(numbers) == 1:
+            return {"rule": "zero", "up": numbers[0]} if numbers[0] else None
+        if name in ("WGT", "MIS", "MAN") and len(numbers) == 1:
             if name == "WGT":
                 self.is_weighted = bool(numbers[0])
             elif name == "MAN":

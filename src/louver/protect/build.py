@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from louver._arrays import Ints
+from louver._arrays import Bools, Ints
 from louver.protect.load import Contributor, Loaded
 from louver.protect.options import ProtectOptions
 from louver.protect.rules import Judged
@@ -38,9 +38,13 @@ def build_problem(
     may = np.array(
         [cell.is_shown and cell.value != 0 and n not in kept for n, cell in enumerate(cells)], dtype=bool
     )
+    twins = _twins(options, loaded, must | may)
     is_free = must & ~np.isin(np.arange(len(cells)), sorted((judged.given or set()) - judged.primary.keys()))
     if judged.given is not None:
         may[:] = False
+    if twins is not None:
+        is_hit = np.isin(twins, twins[must])
+        must, may = must | is_hit, may & ~is_hit
     down, up = _outsider(options, loaded)
     if published is not None:
         must, may = np.ones(len(cells), dtype=bool), np.zeros(len(cells), dtype=bool)
@@ -89,7 +93,26 @@ def build_problem(
         attackers=tuple(attackers),
         demands=tuple(demands),
         demand_of=None if is_listed or not asked else demand_of,
+        twins=twins,
     )
+
+
+def _twins(options: ProtectOptions, loaded: Loaded, may_hide: Bools) -> Ints | None:
+    """The first of the cells that are hidden with each cell; cells that cannot be hidden stand for themselves."""
+    first = np.arange(len(loaded.cells))
+    keys = loaded.index.keys
+    tables = {table.options.name: table for table in loaded.tables}
+    for table in loaded.tables:
+        if table.options.hide_with is None:
+            continue
+        other = tables[table.options.hide_with]
+        place = {keys[line.cell][1]: line.cell for line in other.lines if may_hide[line.cell]}
+        for line in table.lines:
+            twin = place.get(keys[line.cell][1])
+            if twin is not None and may_hide[line.cell]:
+                ends = sorted((int(first[line.cell]), int(first[twin])))
+                first[first == ends[1]] = ends[0]
+    return first if any(table.options.hide_with for table in loaded.tables) else None
 
 
 def _demands(cell: int, up: int, down: int, attacker: int) -> list[Demand]:

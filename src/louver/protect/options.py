@@ -68,6 +68,7 @@ class TableOptions(Options):
     decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
     base: Annotated[int, Field(ge=2, le=MAX_BASE)] | None = None
     negative: bool = False
+    hide_with: Text | None = None
 
     @property
     def is_counts(self) -> bool:
@@ -143,31 +144,35 @@ NEEDED = {
     "p-q": ("p", "q"),
     "dominance": ("n", "k"),
     "request": ("k",),
+    "zero": ("up",),
 }
 
 
 class RuleOptions(Options):
     """One of `[[protect.rules]]`: when a cell is primary, and how wide its safety range is."""
 
-    rule: Literal["frequency", "p-percent", "p-q", "dominance", "request"]
+    rule: Literal["frequency", "p-percent", "p-q", "dominance", "request", "zero"]
     minimum: Annotated[int, Field(ge=2, le=1000)] | None = None
     p: Percent | None = None
     q: Percent | None = None
     n: Annotated[int, Field(ge=1, le=10)] | None = None
     k: Annotated[FiniteFloat, Field(gt=0, lt=100)] | None = None
+    up: Annotated[FiniteFloat, Field(gt=0, le=1e12)] | None = None
     range: Percent | None = None
     tables: Names = ()
 
     @model_validator(mode="after")
     def _check(self) -> RuleOptions:
         own = NEEDED[self.rule]
-        for name in ("minimum", "p", "q", "n", "k"):
+        for name in ("minimum", "p", "q", "n", "k", "up"):
             if name in own and getattr(self, name) is None:
                 raise PydanticCustomError(OWN, "needs {name}", {"name": " and ".join(own)})
             if name not in own and getattr(self, name) is not None:
                 raise PydanticCustomError(
                     OWN, "has {name}, which this rule does not use; leave it out", {"name": name}
                 )
+        if self.rule == "zero" and self.range is not None:
+            raise PydanticCustomError(OWN, "has range, a percentage, which is nothing of 0; leave it out")
         if self.rule == "p-q" and self.p is not None and self.q is not None and self.p >= self.q:
             raise PydanticCustomError(
                 OWN, "needs p below q: readers must know less before publication than after"
@@ -355,6 +360,7 @@ class ProtectOptions(VerbOptions):
                 raise InputError(
                     f'status {number} refers to table "{status.table}", which is not listed.', option="status"
                 )
+        self._check_together()
         from_files = [table.file is not None for table in self.tables]
         if any(from_files) and not all(from_files):
             raise InputError(
@@ -384,6 +390,23 @@ class ProtectOptions(VerbOptions):
                 option="--register",
             )
         register.check_register(self.registry, self.person, self.new_population)
+
+    def _check_together(self) -> None:
+        """Refuse tables that are hidden with none, or with themselves."""
+        tables = {table.name: table for table in self.tables}
+        for table in self.tables:
+            if table.hide_with is None:
+                continue
+            other = tables.get(table.hide_with)
+            if other is None:
+                problem = "is to be hidden with a table that is not listed; check the name"
+            elif other.quantity == table.quantity:
+                problem = "is to be hidden with a table of the same variable, whose cells it shares anyway; leave out hide_with"
+            elif self.method != "hide" or self.given_pattern:
+                problem = "has hide_with, which is for a search for hidden cells; leave it out"
+            else:
+                continue
+            raise InputError(f'table "{table.name}" {problem}.', option="tables")
 
     def _check_method(self) -> None:
         """Refuse options of another method."""

@@ -7,6 +7,7 @@
 | `p-q` | q % of the rest is less than p % of the largest | (p / q) x1 - (x - x1 - x2) |
 | `dominance` | the n largest are more than k % of it | (100 / k) times their sum - x |
 | `request` | a contributor who asked for it has more than k % | (100 / k) times that part - x |
+| `zero` | it has contributors, and each contributes 0 | `up` |
 
 A rule's `range`, in percent of the number, replaces its formula. The lower range is as wide, but never reaches below 0. A
 count has no lower range: readers may learn that there is someone, which a hidden cell reveals anyway, but not that there are
@@ -113,8 +114,8 @@ def _wider(known: Primary | None, other: Primary) -> Primary:
 def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: RuleOptions) -> None:
     """Refuse a rule that needs information that the file lacks."""
     options = table.options
-    needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0, "request": 0}[rule.rule]
-    if rule.rule == "frequency" and any(cells[line.cell].frequency is None for line in table.lines):
+    needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0}.get(rule.rule, 0)
+    if rule.rule in ("frequency", "zero") and any(cells[line.cell].frequency is None for line in table.lines):
         raise InputError(
             f'rule {number} needs the number of contributors of table "{options.name}"; name the column as frequency.',
             option="rules",
@@ -141,6 +142,12 @@ def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
             return Primary(up, 0, (reason,))
         reach = _share(cell, rule.range or DEFAULT_RANGE)
         return Primary(reach, _down(cell, reach), (reason,))
+    if rule.rule == "zero":
+        assert rule.up is not None
+        if not cell.frequency or cell.value or any(cell.largest):
+            return None
+        reach = max(1, math.ceil(rule.up * 10**cell.decimals - 1e-9))
+        return Primary(reach, _down(cell, reach), ("all contributors have 0",))
     missing = _concentrated(cell, rule)
     if missing is None:
         return None

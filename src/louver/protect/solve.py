@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from louver._arrays import Bools
+from louver._arrays import Bools, Floats
 from louver.errors import InputError
 from louver.optim.program import Program
 from louver.optim.status import Status
@@ -21,7 +21,7 @@ from louver.protect.rules import Judged, judge_cells
 from louver.run import Run
 from louver.tables.hiding.certify import Certificate, certify
 from louver.tables.hiding.hide import Hiding, hide
-from louver.tables.hiding.outsider import Witness
+from louver.tables.hiding.outsider import Outsider, Witness
 from louver.tables.hiding.problem import LARGEST, Demand, PatternProblem
 from louver.tables.hiding.state import SearchState
 
@@ -31,6 +31,9 @@ MOST_MOVED = 64
 """Limit, in units and as a multiple of the demand, on how far a cell may move in the search for a whole-number witness."""
 
 NODES = 2_000
+
+MOST_SEARCHES = 10
+"""Searches for a pattern in which no cell follows that is hidden with others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +68,8 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
     is_given = judged.given is not None
     state = None if options.state is None else SearchState(Path(options.state))
     hiding = hide(problem, run, steps=0 if is_given else options.steps, seconds=options.seconds, state=state)
+    if problem.twins is not None:
+        problem, hiding = _none_derivable(options, problem, hiding, run)
     if is_given:  # a better pattern was not looked for
         hiding = replace(hiding, cost=problem.spent(hiding.hidden), bound=0.0, is_optimal=False)
     problem = replace(problem, demands=hiding.demands)
@@ -74,6 +79,38 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
         certificate = certify(problem, repaired.hidden, repaired.witnesses, run)
     hiding = _trimmed(problem, repaired, certificate)
     return Solved(judged=judged, problem=problem, hiding=hiding, certificate=certificate)
+
+
+def _none_derivable(
+    options: ProtectOptions, problem: PatternProblem, hiding: Hiding, run: Run
+) -> tuple[PatternProblem, Hiding]:
+    """Ask for room for cells that are hidden only because others are and that follow from what is shown, and search again.
+
+    The first bound remains: it is one for every pattern that hides together what belongs together.
+    """
+    bound, twins = hiding.bound, problem.twins_of()
+    usable = (problem.must_hide | problem.may_hide).astype(np.float64)
+    outsider = Outsider(problem, run)
+
+    def is_open(cell: int, sign: int, hidden: Floats) -> bool:
+        return outsider.reach(Demand(cell, sign, 1, 0), hidden).witness is not None
+
+    for _ in range(MOST_SEARCHES):
+        hidden = hiding.hidden.astype(np.float64)
+        asked = {demand.cell for demand in problem.demands}
+        told = [
+            cell
+            for cell in np.flatnonzero(hiding.hidden).tolist()
+            if cell in twins and cell not in asked and not any(is_open(cell, s, hidden) for s in (1, -1))
+        ]
+        if not told:
+            break
+        more = [Demand(cell, 1 if is_open(cell, 1, usable) else -1, 1, 0) for cell in told]
+        problem = replace(problem, demands=(*problem.demands, *more))
+        hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
+        bound = min(bound, hiding.cost)
+        hiding = replace(hiding, bound=bound, is_optimal=bound >= hiding.cost)
+    return problem, hiding
 
 
 def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) -> Solved:
@@ -137,6 +174,7 @@ def _repaired(problem: PatternProblem, hiding: Hiding, certificate: Certificate,
         if found is not None:
             witnesses[number] = found
             hidden[found.cells] = True
+            hidden = problem.closed(hidden)
             is_changed = True
     if not is_changed:
         return hiding
@@ -193,5 +231,5 @@ def _trimmed(problem: PatternProblem, hiding: Hiding, certificate: Certificate) 
     for change in certificate.changes:
         if change is not None:
             used[change[0]] = True
-    hidden = hiding.hidden & used
+    hidden = problem.closed(hiding.hidden & used)
     return replace(hiding, hidden=hidden, cost=problem.spent(hidden))

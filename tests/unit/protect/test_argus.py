@@ -211,7 +211,6 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     "rule name": (changed("P(15,1)", "REQ(1,2,3)"), "line 5 has the rule REQ in a form", 5),
     "rule numbers": (changed("P(15,1)", "P(x)"), "line 5 needs a number of 0 or more", 5),
     "coalition": (changed("P(15,1)", "P(15,2)"), "line 5 has P against several contributors", 5),
-    "zero": (changed("ZERO(0)", "ZERO(20)"), "line 5 has ZERO, which louver does not read unless it is 0", 5),
     "missing": (changed("MIS(0)", "MIS(1)"), "line 5 has MIS", 5),
     "holdings": (changed("NK(0,0)", "P(0,1)|P(10,1)"), "line 5 has a third P, a rule about holdings", 5),
     "method": (changed("MOD(1,5,1,1,1)", "CTA(1)"), "line 7 has a method that louver does not have", 7),

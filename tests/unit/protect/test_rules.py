@@ -41,6 +41,11 @@ def cell(value: int, *largest: float, frequency: int = 9, **more: Any) -> Cell:
         ({"rule": "frequency", "minimum": 3}, cell(0, frequency=0), None),
         ({"rule": "frequency", "minimum": 5}, cell(2, frequency=2, is_count=True), (3, 0)),
         ({"rule": "frequency", "minimum": 3, "range": 50.0}, cell(40, frequency=2, is_count=True), (20, 0)),
+        ({"rule": "zero", "up": 12.5}, cell(0, 0.0, frequency=4), (13, 0)),
+        ({"rule": "zero", "up": 12.5}, cell(0, frequency=0), None),
+        ({"rule": "zero", "up": 12.5}, cell(7, 7, frequency=4), None),
+        ({"rule": "zero", "up": 2.0}, cell(0, 0.0, frequency=4, is_negative=True), (2, 2)),
+        ({"rule": "zero", "up": 2.0}, cell(0, 5, 5, frequency=4, is_negative=True), None),
         # Negative contributions count by their size.
         ({"rule": "dominance", "n": 1, "k": 50.0}, cell(-10, 90, 80, is_negative=True), (10, 10)),
         ({"rule": "frequency", "minimum": 3}, cell(-200, frequency=2, is_negative=True), (20, 20)),

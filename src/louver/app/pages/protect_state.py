@@ -31,6 +31,7 @@ RULES = {
     "frequency": ("Too few contributors", {"minimum": "At least this many must contribute"}),
     "dominance": ("Dominance", {"n": "Number of largest contributors", "k": "Maximum share in percent"}),
     "p-percent": ("p %", {"p": "Nobody may estimate another contributor to within percent"}),
+    "zero": ("Zeros", {"up": "How far above 0 a hidden zero must be possible"}),
     "p-q": ("p-q", {"p": "Estimated to within percent afterwards", "q": "Known to within percent before"}),
 }
 """Rule -> its title, and what its numbers mean."""
@@ -204,6 +205,7 @@ def rule_text(rule: JobAnswer) -> str:
         "frequency": "fewer than {minimum} contribute",
         "dominance": "the {n} largest have more than {k:g} %",
         "p-percent": "a contributor can be estimated to within {p:g} %",
+        "zero": "all contributors have 0; range up to {up:g}",
         "p-q": "known to {q:g} %, estimated to within {p:g} %",
     }[rule["rule"]].format(**rule)
     words = words.replace("the 1 largest have", "the largest has")

@@ -211,14 +211,15 @@ class _Search:
         self.lone = csr_array((0, problem.n_cells))
         self.lone_seen: set[tuple[int, int]] = set()
         self.seen: set[tuple[bytes, bytes]] = set()
+        self.twins_of, self.price = problem.twins_of(), problem.price
         self.nodes = FIRST_NODES
         self.active: list[int] = []
         self._regroup([(demand.cell, demand.sign) for demand in self.demands])
-        n = problem.n_cells
         self.lower = problem.must_hide.astype(np.float64)
         self.upper = (problem.must_hide | problem.may_hide).astype(np.float64)
-        empty = csr_array((0, n))
-        self.master = Program(empty, np.zeros(0), np.zeros(0), self.lower, self.upper, run=run)
+        self.ties = problem.ties()
+        none = np.zeros(self.ties.shape[0])
+        self.master = Program(self.ties, none, none, self.lower, self.upper, run=run)
         self.master.set_cost(problem.cost)
 
     @property
@@ -243,7 +244,7 @@ class _Search:
         self.seen |= {(cut.cells.tobytes(), cut.share.tobytes()) for cut in self.cuts}
         self.master.add_rows(rows, lower)
         hidden = self.problem.must_hide if known is None else (self.problem.must_hide | known) & every
-        self.take(*self.grown(hidden, self.problem.cost))
+        self.take(*self.grown(self.problem.closed(hidden), self.price))
 
     def met(self, some: Iterable[int], hidden: Bools, *, stop: bool = False) -> dict[int, Witness]:
         """Witnesses of the demands that a pattern meets; with `stop`, up to the first demand that it does not meet."""
@@ -300,6 +301,7 @@ class _Search:
                 witness = self.outsider.cheapest(demand, hidden, price, self.problem.may_hide)
                 witness = witness or self._any_way(demand)
                 hidden[witness.cells] = True
+                hidden = self.problem.closed(hidden)
                 openness = hidden.astype(np.float64)
             pool.keep(demand, witness)
             witnesses[n] = witness
@@ -322,20 +324,27 @@ class _Search:
         for witness in witnesses.values():
             used[witness.cells] += 1
         further = np.flatnonzero(hidden & self.is_free)
-        for cell in further[np.lexsort((further, used[further], -self.problem.cost[further]))]:
+        for cell in further[np.lexsort((further, used[further], -self.price[further]))]:
             if self.is_late():
                 break
-            hidden[cell] = False
+            if not hidden[cell]:
+                continue
+            cells = self.twins_of.get(int(cell), np.array([cell]))
+            hidden[cells] = False
             if self._is_cut_off(hidden):
-                hidden[cell] = True
+                hidden[cells] = True
                 continue
             different = {id(witness): witness for witness in witnesses.values()}
-            users = {key for key, witness in different.items() if _uses(witness, int(cell))}
+            users = {
+                key
+                for key, witness in different.items()
+                if any(_uses(witness, one) for one in cells.tolist())
+            }
             affected = [n for n, witness in witnesses.items() if id(witness) in users]
             affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
             renewed = self.met(affected, hidden, stop=True)
             if len(renewed) < len(affected):
-                hidden[cell] = True
+                hidden[cells] = True
             else:
                 witnesses |= renewed
         return hidden, witnesses
@@ -397,7 +406,7 @@ class _Search:
 
     def _near(self, shares: Floats) -> None:
         """Patterns that follow the relaxation: hide what it hides fully, and prefer what it hides in part."""
-        price = self.problem.cost * (1.02 - shares)
+        price = self.price * (1.02 - shares)
         self.take(*self.grown(self.problem.must_hide, price))
 
     def polish(self) -> None:
@@ -417,6 +426,8 @@ class _Search:
 
     def rebuild(self) -> None:
         """Build parts of the best pattern anew, around every further cell, until a pass finds nothing cheaper."""
+        if self.twins_of:  # parts do not know which of their cells belong to others
+            return
         for _ in range(REBUILT):
             assert self.best is not None
             cost = self.best[0]
@@ -501,12 +512,13 @@ class _Search:
         assert self.best is not None
         self.rounds += 1
         problem = self.problem
-        rows = csr_array(vstack([_rows(self.cuts, problem.n_cells), self.lone]))
-        ones = np.concatenate([np.ones(len(self.cuts)), np.zeros(self.lone.shape[0])])
+        rows = csr_array(vstack([_rows(self.cuts, problem.n_cells), self.lone, self.ties]))
+        no_lone, no_ties = np.zeros(self.lone.shape[0]), np.zeros(self.ties.shape[0])
+        no_limit = np.full(len(self.cuts) + len(no_lone), np.inf)
         whole = Program(
             rows,
-            ones,
-            np.full(len(ones), np.inf),
+            np.concatenate([np.ones(len(self.cuts)), no_lone, no_ties]),
+            np.concatenate([no_limit, no_ties]),
             self.lower,
             self.upper,
             is_integer=np.ones(problem.n_cells, dtype=bool),
@@ -522,7 +534,7 @@ class _Search:
             return
         hidden = answer.point > 0.5
         if self._separate(self.active, hidden.astype(np.float64)):
-            self.take(*self.grown(hidden, problem.cost))
+            self.take(*self.grown(hidden, self.price))
             return
         witnesses = self.met(range(len(self.demands)), hidden)
         missing = [n for n in range(len(self.demands)) if n not in witnesses]
@@ -530,7 +542,7 @@ class _Search:
             self._activate(missing)
             if not self._separate(missing, hidden.astype(np.float64)):
                 self.steps = self.rounds  # the solver cannot tell them apart: nothing more can be learnt
-            self.take(*self.grown(hidden, problem.cost))
+            self.take(*self.grown(hidden, self.price))
             return
         self.take(hidden, witnesses)
         if answer.status is not Status.OPTIMAL:

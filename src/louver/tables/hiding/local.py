@@ -96,6 +96,7 @@ class LocalSearch:
         self.problem, self.run, self.deadline, self.state = problem, run, deadline, state
         self.sums = Sums(problem)
         self.hidden = (problem.must_hide if hidden is None else hidden).copy()
+        self._twins_of, self._price = problem.twins_of(), problem.price
         self.demands = list(problem.demands)
         self._listed: dict[tuple[int, int, int], int] = {}
         """Demands of attackers outside the problem, as they are found."""
@@ -141,7 +142,7 @@ class LocalSearch:
         """Give a demand a change that is known to meet it."""
         found = self._new(cells, change)
         self._choose(n, found)
-        self.hidden[cells] = True
+        self._hide(cells)
         for other in self._others(n, found):
             if other not in self.chosen:
                 self._meet(other)
@@ -151,10 +152,10 @@ class LocalSearch:
         change = self._serving_one(self.demands[n]) or self._routed(n)
         if change is None:
             if n in self.fractional:
-                self.hidden[self.fractional[n].cells] = True
+                self._hide(self.fractional[n].cells)
             return
         self._choose(n, change)
-        self.hidden[change.cells] = True
+        self._hide(change.cells)
         for other in self._others(n, change):
             if other not in self.chosen:
                 self._meet(other)
@@ -204,8 +205,23 @@ class LocalSearch:
         self.made += 1
         return _Change(self.made, cells, change, frozenset(against))
 
-    def _set_hidden(self, cells: Ints, value: bool) -> None:
-        self.hidden[cells] = value
+    def _hide(self, cells: Ints) -> None:
+        self.hidden[cells] = True
+        if self._twins_of:
+            for cell in cells.tolist():
+                self.hidden[self._twins(cell)] = True
+
+    def _twins(self, cell: int) -> Ints:
+        """The cells that are hidden and shown with a cell, itself included."""
+        return self._twins_of.get(cell, np.array([cell]))
+
+    def _users_of(self, cells: Ints) -> list[int]:
+        """Demands whose change uses one of some cells."""
+        return sorted(set[int]().union(*(self._users.get(cell, set()) for cell in cells.tolist())))
+
+    def _is_needed(self, cells: Ints) -> bool:
+        """Whether some cells are part of a change that is not whole."""
+        return any(np.isin(cells, one.cells).any() for one in self.fractional.values())
 
     def _choose(self, n: int, change: _Change) -> None:
         before = self.chosen.get(n)
@@ -221,8 +237,8 @@ class LocalSearch:
                     listed.append(change)
                     del listed[:-12]
 
-    def _routed(self, n: int, closed: int | None = None) -> _Change | None:
-        """A cheap change by linear programs over growing parts of the tables, through shown cells, except a closed one, if necessary."""
+    def _routed(self, n: int, closed: Ints | None = None) -> _Change | None:
+        """A cheap change by linear programs over growing parts of the tables, through shown cells, except closed ones, if necessary."""
         demand = self.demands[n]
         usable = self.problem.must_hide | self.problem.may_hide
         if closed is not None:
@@ -230,7 +246,7 @@ class LocalSearch:
         for cells in self._parts(demand.cell, usable, PARTS):
             part = restricted(self.problem, cells, demand)
             hidden = self.hidden[cells]
-            price = self.problem.cost[cells]
+            price = self._price[cells]
             witness = Outsider(part, self.run).cheapest(part.demands[0], hidden, price, part.may_hide)
             change = self._repeated_change(part, cells, witness)
             if change is not None:
@@ -295,7 +311,7 @@ class LocalSearch:
         """Try every further cell for release, dearest first; how many were shown."""
         further = np.flatnonzero(self.hidden & self.problem.may_hide & ~self.problem.must_hide)
         used = np.array([len(self._users.get(cell, ())) for cell in further.tolist()], dtype=np.int64)
-        order = further[np.lexsort((further, used, -self.problem.cost[further]))]
+        order = further[np.lexsort((further, used, -self._price[further]))]
         shown = 0
         for place, cell in enumerate(order.tolist()):
             self.run.check()
@@ -303,15 +319,16 @@ class LocalSearch:
                 break
             if place % 64 == 0:
                 self.run.report("showing cells again", place, len(order), self._lost())
-            shown += self.without(cell)
+            shown += bool(self.hidden[cell]) and self.without(cell)
         return shown
 
     def without(self, cell: int) -> bool:
         """Show a cell if all demands whose change uses it can be met by other changes."""
-        users = sorted(self._users.get(cell, ()))
-        if len(users) > MOST_USERS or any(cell in one.cells for one in self.fractional.values()):
+        cells = self._twins(cell)
+        users = self._users_of(cells)
+        if len(users) > MOST_USERS or self._is_needed(cells):
             return False
-        self.hidden[cell] = False
+        self.hidden[cells] = False
         found: dict[int, _Change] = {}
         fresh: list[_Change] = []
         for n in users:  # grows by attackers who can rule out a new change
@@ -320,7 +337,7 @@ class LocalSearch:
             if change is None:
                 change = self._rerouted(demand)
                 if change is None:
-                    self.hidden[cell] = True
+                    self.hidden[cells] = True
                     return False
                 fresh.append(change)
             found[n] = change
@@ -344,25 +361,29 @@ class LocalSearch:
 
     def _exchanged(self, cell: int) -> None:
         """Give the demands whose change uses a cell other changes, and keep these unless more is hidden then."""
-        users = sorted(self._users.get(cell, ()))
-        if len(users) > MOST_USERS or any(cell in one.cells for one in self.fractional.values()):
+        cells = self._twins(cell)
+        users = self._users_of(cells)
+        if len(users) > MOST_USERS or self._is_needed(cells):
             return
         chosen = {n: self.chosen[n] for n in users}
-        touched = {cell}.union(*(change.cells.tolist() for change in chosen.values()))
+        touched = set(cells.tolist()).union(*(change.cells.tolist() for change in chosen.values()))
         hidden = self.hidden.copy()
-        self.hidden[cell] = False
+        self.hidden[cells] = False
         for n in users:  # grows by attackers who can rule out a new change
             change = (
-                self._serving_one(self.demands[n]) or self._rerouted(self.demands[n]) or self._routed(n, cell)
+                self._serving_one(self.demands[n])
+                or self._rerouted(self.demands[n])
+                or self._routed(n, cells)
             )
             if change is None:
                 break
             self._choose(n, change)
-            self.hidden[change.cells] = True
+            self._hide(change.cells)
             users += [m for m in self._others(n, change) if m not in self.chosen and m not in users]
         else:
-            free = [c for c in touched if not self.problem.must_hide[c] and not self._users.get(c)]
-            self.hidden[free] = False
+            for own in {int(twins[0]): twins for twins in map(self._twins, touched)}.values():
+                if not self.problem.must_hide[own].any() and not self._users_of(own):
+                    self.hidden[own] = False
             if self.problem.spent(self.hidden) <= self.problem.spent(hidden):
                 return
         self.hidden = hidden
@@ -478,6 +499,7 @@ def lone_cells(
     own = shares[inside]
     total = np.bincount(row_of, weights=own, minlength=len(start) - 1)
     is_lone = (2 * own > total[row_of] + VIOLATED) & ~problem.must_hide[inside]
+    is_lone &= ~np.isin(inside, list(problem.twins_of()))  # others may need them to be hidden
     rows: list[Ints] = []
     data: list[Floats] = []
     for at in np.flatnonzero(is_lone).tolist():
@@ -499,8 +521,9 @@ def relaxed_bound(problem: PatternProblem, demands: Sequence[Demand], run: Run, 
     sums = Sums(problem)
     must = problem.must_hide.astype(np.float64)
     may = (problem.must_hide | problem.may_hide).astype(np.float64)
-    nothing = csr_array((0, problem.n_cells))
-    program = Program(nothing, np.zeros(0), np.zeros(0), must, may, run=run)
+    ties = problem.ties()
+    nothing = np.zeros(ties.shape[0])
+    program = Program(ties, nothing, nothing, must, may, run=run)
     program.set_cost(problem.cost)
     rows, lower = balancing_rows(problem, sums, demands)
     program.add_rows(rows, lower)

@@ -76,6 +76,8 @@ class PatternProblem:
     demand_of : callable or None
         In large tables only the outsider's demands are listed, and this gives the demand of another attacker that goes with one of them;
         None if there is no demand for that attacker. It never requires more than the outsider's.
+    twins : int array or None
+        For every cell the first of those that are hidden with it or shown with it, itself where there is no other; None if there are none.
     """
 
     values: Ints
@@ -88,10 +90,46 @@ class PatternProblem:
     attackers: tuple[Attacker, ...]
     demands: tuple[Demand, ...]
     demand_of: Callable[[int, Demand], Demand | None] | None = None
+    twins: Ints | None = None
 
     @property
     def n_cells(self) -> int:
         return len(self.values)
+
+    @property
+    def price(self) -> Floats:
+        """What hiding a cell costs with all that are then hidden, too."""
+        if self.twins is None:
+            return self.cost
+        found: Floats = np.bincount(self.twins, self.cost, self.n_cells).astype(np.float64)[self.twins]
+        return found
+
+    def closed(self, hidden: Bools) -> Bools:
+        """A pattern, and the cells that are hidden with its cells."""
+        if self.twins is None:
+            return hidden
+        is_hit = np.zeros(self.n_cells, dtype=bool)
+        is_hit[self.twins[hidden]] = True
+        return is_hit[self.twins]
+
+    def twins_of(self) -> dict[int, Ints]:
+        """Cell -> all cells that are hidden with it, where there are others."""
+        if self.twins is None:
+            return {}
+        order = np.argsort(self.twins, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(self.twins[order])) + 1)
+        return {int(cell): group for group in groups if len(group) > 1 for cell in group}
+
+    def ties(self) -> csr_array:
+        """`rows @ y` is 0 for every pattern y that hides together what belongs together."""
+        if self.twins is None:
+            return csr_array((0, self.n_cells))
+        cells = np.flatnonzero(self.twins != np.arange(self.n_cells))
+        row = np.arange(len(cells))
+        ones = np.ones(len(cells))
+        data, rows = np.concatenate([ones, -ones]), np.concatenate([row, row])
+        columns = np.concatenate([cells, self.twins[cells]])
+        return csr_array((data, (rows, columns)), shape=(len(cells), self.n_cells))
 
     def spent(self, hidden: Bools) -> float:
         """Cost of a pattern."""

@@ -126,6 +126,7 @@ def mark_of(problem: PatternProblem) -> bytes:
         problem.up,
         np.array([(d.cell, d.sign, d.need, d.attacker) for d in problem.demands], dtype=np.int64),
         *(part for one in problem.attackers for part in (one.cells, one.down, one.up)),
+        *(() if problem.twins is None else (problem.twins,)),
     ):
         found.update(len(array).to_bytes(8, "little") + np.ascontiguousarray(array).tobytes())
     return found.digest()
