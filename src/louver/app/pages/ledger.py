@@ -51,6 +51,7 @@ KINDS = {
 VERBS = {
     "bounds": "Tables",
     "audit": "Tables",
+    "protect": "Protected tables",
     "anonymize": "Microdata",
     "groups": "Group sizes",
     "topdown": "TopDown",
