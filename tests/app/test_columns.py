@@ -111,10 +111,10 @@ def test_roles() -> None:
     columns = ColumnChoices()
     columns.take(lv.profile(people).to_dict())
     assert set(columns.warnings()) == {"id", "code"}
-    assert columns.named("") == ["id", "code"], "they wait for a decision"
+    assert columns.with_role("") == ["id", "code"], "they wait for a decision"
     columns.take_suggested()
-    assert columns.named("") == []
-    assert columns.named("identifying") == ["id"]
+    assert columns.with_role("") == []
+    assert columns.with_role("identifying") == ["id"]
     assert columns.hierarchies() == {}
     columns.trees["sex"] = MergeTree({"f": 1, "m": 1})
     columns.trees["sex"].merge(1, ["f", "m"], "any")

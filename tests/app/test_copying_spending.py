@@ -76,6 +76,7 @@ def test_group_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Path("harm").exists() and "paid for again" in call.note
 
 
+@pytest.mark.long
 def test_topdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a spec that was uploaded, moved on the page, with a hostile name in it."""
     monkeypatch.chdir(tmp_path)

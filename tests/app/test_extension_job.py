@@ -129,6 +129,7 @@ def test_an_extension_is_paid_for_once(town: Path, asked: TopDownChoices) -> Non
     assert "lv.topdown.extend(" in copied.texts()["Python"]
 
 
+@pytest.mark.long
 def test_a_ready_schema_extends_the_release_that_it_refines(tmp_path: Path) -> None:
     (tmp_path / "leaves.csv").write_text("block\n1\n2\n")
     (tmp_path / "people.csv").write_text(

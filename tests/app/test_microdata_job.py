@@ -32,6 +32,7 @@ def test_what_is_shown_is_what_is_published(people: str, tmp_path: Path) -> None
     told = anonymized(people, SourceOptions(), OPTIONS, Run())
     assert told["smallest_class"] >= 2 and [name for name, _ in told["by_column"]] == ["age"]
     made = published(told["number"], {}, None, str(tmp_path / "out"), Run())
+    assert made.pop("verdict")["level"] == "care"
     assert made == {"refused": None, "remark": UNREGISTERED, "words": ""}
     assert verify(tmp_path / "out").passed
     table = pq.read_table(tmp_path / "out" / "data" / "anonymized.parquet")

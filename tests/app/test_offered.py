@@ -141,7 +141,7 @@ def test_topdown() -> None:
         ("ask for --l 2 or more.", "ask for l\u00a0=\u00a02 or more."),
         ("36 rows tell. --accept publishes it anyway.", 'Tick "Publish although rows'),
         (
-            "option --register: x holds others; say with --new-population that these are other people",
+            "option --register: x holds others; confirm with --new-population that these are other people",
             "x holds",
         ),
         ("4 of a single one: name it in --unit, so that", 'the role "Household or unit" on the page Data'),

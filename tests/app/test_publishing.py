@@ -138,7 +138,7 @@ def test_a_release_that_was_brought_is_doubted_and_not_kept(people: Path, tmp_pa
     private.mkdir()
     pack(tmp_path / "out", private / "brought.zip")
     found = checked_upload(str(private / "brought.zip"), str(private), False, 0, Run())
-    assert found["passed"] and found["told"]["kind"] == "audit"
+    assert found["passed"] and found["manifest"]["kind"] == "audit"
     assert list(private.iterdir()) == []
     (tmp_path / "out" / "report.html").write_text("harm")
     pack(tmp_path / "out", private / "brought.zip")
@@ -146,7 +146,7 @@ def test_a_release_that_was_brought_is_doubted_and_not_kept(people: Path, tmp_pa
     assert not found["passed"] and [one["name"] for one in found["checks"] if not one["passed"]]
     (tmp_path / "out" / "manifest.json").write_text("{")
     pack(tmp_path / "out", private / "brought.zip")
-    assert checked_upload(str(private / "brought.zip"), str(private), False, 0, Run())["told"] is None
+    assert checked_upload(str(private / "brought.zip"), str(private), False, 0, Run())["manifest"] is None
     assert list(private.iterdir()) == []
 
 

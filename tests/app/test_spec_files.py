@@ -44,7 +44,7 @@ def test_files_are_found_by_their_names(town: Path, files: SpecFiles) -> None:
         )
     )
     take(files, spec)
-    assert [(one.name, one.role) for one in files.named()] == [
+    assert [(one.name, one.role) for one in files.files_named()] == [
         ("people.csv", "records"),
         ("leaves.csv", "list of regions"),
         ("facilities.csv", "public table"),

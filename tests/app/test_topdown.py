@@ -271,7 +271,7 @@ def test_a_spec_is_uploaded_with_what_it_names(browser: Any, explorer: Explorer,
         page.wait_for_selector("tr:has-text('list of regions'):has-text('missing')")
         page.wait_for_selector("tr:has-text('facilities.csv'):has-text('here')")  # both have arrived
         page.set_input_files("#spec", str(hostile))
-        page.wait_for_selector("text=Records not given: people.csv")
+        page.wait_for_selector("text=The records people.csv are missing")
         page.locator(".card.form").filter(has_text=HOSTILE).wait_for()
         measure(page, "uploaded")
         page.wait_for_selector(".problem:has-text('choose people.csv too')")

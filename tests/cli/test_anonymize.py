@@ -61,7 +61,8 @@ def test_verify_notices_a_changed_file(folder: Path, call_louver: Runner) -> Non
 
 def test_spec_and_command_line_together(folder: Path, call_louver: Runner) -> None:
     (folder / "spec.toml").write_text(
-        '[source]\nfile = "people.csv"\n[anonymize]\nquasi = ["age", "town"]\nidentifying = ["name"]\nk = 2\nhierarchy = {town = "town.csv"}\n'
+        '[source]\nfile = "people.csv"\n[anonymize]\nquasi = ["age", "town"]\nidentifying = ["name"]\nk = 2\nhierarchy = '
+        '{town = "town.csv"}\n'
     )
     done = call_louver("anonymize", "--spec", "spec.toml", "-k", "3", "--out", "release", "--json")
     assert json.loads(done.out)["k"] == 3
@@ -316,6 +317,6 @@ def test_people_of_a_register_are_known_again(folder: Path, call_louver: Runner)
     part = call_louver("anonymize", "part.csv", *asked, "--out", "three")
     assert part.code == 2 and "all of the people of part.csv" in part.err and not (folder / "three").exists()
     told = call_louver("anonymize", "part.csv", *asked, "--new-population", "--out", "three")
-    assert told.code == 0 and "by --new-population they count as other people" in told.out
+    assert told.code == 0 and "with --new-population they count as other people" in told.out
     manifest = (folder / "three" / "manifest.json").read_text()
     assert "new_population" not in manifest and '"person"' not in manifest

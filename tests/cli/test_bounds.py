@@ -120,7 +120,7 @@ class TestSources:
 
     @pytest.mark.postgres
     def test_postgres(self, call_louver: Runner, postgres_uri: str, tmp_path: Path) -> None:
-        """A table or a query; the report names it, and never the address, which may hold a password."""
+        """A table or a query; the report names it, and never the address, an address may contain a password."""
         from adbc_driver_postgresql import dbapi
 
         with dbapi.connect(postgres_uri) as server, server.cursor() as cursor:

@@ -143,7 +143,7 @@ def test_a_reshaped_copy_is_admitted_and_other_people_take_a_word(
     assert not (tmp_path / "copy.csv.ledger").exists()
     assert call_louver("ledger", "admit", first, people).code == 0
     told = call_louver("ledger", "admit", first, copy).out
-    assert "known by the people in it: the people of copy.csv are those of the sources before" in told
+    assert "known by the people in it: the people of copy.csv are those of earlier sources" in told
     others = tmp_path / "others.csv"
     others.write_text("id,ward\n" + "".join(f"{20000 + i},w{i % 7}\n" for i in range(200)))
     second = tmp_path / "others.csv.ledger"
@@ -152,4 +152,4 @@ def test_a_reshaped_copy_is_admitted_and_other_people_take_a_word(
     made = call_louver("ledger", "init", second, "--epsilon", "1", "--new-population")
     assert made.code == 0 and "pays for: others.csv" in made.out
     nowhere = call_louver("ledger", "init", tmp_path / "x.ledger", "--epsilon", "1", "--new-population")
-    assert nowhere.code == 2 and "needs data beside x.ledger" in nowhere.err
+    assert nowhere.code == 2 and "needs a data file next to x.ledger" in nowhere.err

@@ -59,7 +59,7 @@ BAD = {
     "other encoding": (("--encoding", "utf-16"), "a UTF-16 byte order mark"),
     "delimiter of two": (("--delimiter", ";;"), "--delimiter must be one character"),
     "delimiter that is a letter": (("--delimiter", "a"), "--delimiter must be one character"),
-    "other delimiter": (("--delimiter", "|"), "one column, with another separator"),
+    "other delimiter": (("--delimiter", "|"), "one column, whose name contains another separator"),
     "filter without an end": (("--where", f"age = '{SECRET}"), "--where cannot be understood at character 7"),
     "filter of nothing": (("--where", ""), "--where cannot be understood at character 1"),
     "filter without a value": (("--where", "age >="), "--where cannot be understood at character 7"),
@@ -70,7 +70,7 @@ BAD = {
     "filter too long": (("--where", "age = 1 or " * 2_000 + "age = 1"), "longer than 10,000 characters"),
     "filter of words by number": (
         ("--where", "sex = 1"),
-        'column "sex" with a number, but it is none on row 1',
+        'column "sex" with a number, but row 1 is not a number',
     ),
     "filter that leaves nothing": (("--where", "age > 99"), "no row of people.csv satisfies --where"),
     "filter without parenthesis": (("--where", "(age = 1"), 'where ")" should be'),

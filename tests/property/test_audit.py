@@ -371,8 +371,7 @@ def test_small_counts_of_large_systems_are_decided_before_all_is_bounded(system)
         assert not cell.is_undecided
 
 
-@SETTINGS
-@given(system=systems(kinds=("counts",)))
+@few_or_many(5, 20, given(system=systems(kinds=("counts",))), SETTINGS)
 def test_advice_leaves_no_small_cell_exact(system):
     truth, options, oracle, is_total_known = system
     if not is_total_known:

@@ -16,12 +16,12 @@ from louver.app.words import MONTHS
 __all__ = ["points", "steps"]
 
 HEIGHT, TOP, BOTTOM, LABELS = 190, 12.0, 26.0, 8.0
-"""In pixels: height of a chart, space above its highest point and below its floor, and distance of the labels from its end."""
+"""In pixels: height of a chart, space above its highest point and below its axis, and distance of the labels from its end."""
 MOST_TICKS = 8
 
 
 def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
-    """What was left after each entry: (time, left, entry), a step each; what is held hangs above the last."""
+    """The balance after each entry: (time, left, entry), one step each; the amount held is drawn above the last."""
     if not history:
         Tag("p", "s sub", "Nothing has been granted yet.")
         return
@@ -48,13 +48,14 @@ def steps(history: Sequence[tuple[float, float, int]], *, held: float) -> None:
         )
     for step, (time, left, entry) in enumerate(history):
         shapes.append(
-            f'<circle cx="{x(step):.2f}%" cy="{_y(left, top):.1f}" r="9" fill="var(--surface)" stroke="var(--accent)" stroke-width="1.500"/>'
+            f'<circle cx="{x(step):.2f}%" cy="{_y(left, top):.1f}" r="9" fill="var(--surface)" stroke="var(--accent)" '
+            'stroke-width="1.500"/>'
             f'<text x="{x(step):.2f}%" y="{_y(left, top) + 4:.1f}" class="axl" text-anchor="middle" fill="var(--ink)">{int(entry)}</text>'
         )
         is_new_day = step == 0 or _day(time) != _day(history[0][0])
         if is_new_day and step in (0, len(history) - 1):
             shapes.append(_below(x(step), _day(time), "start" if step == 0 else "middle"))
-    _draw(shapes, top, "What was left after each numbered entry; the table below says the same.")
+    _draw(shapes, top, "The balance after each numbered entry; the table below has the same numbers.")
 
 
 def points(
@@ -78,10 +79,11 @@ def points(
     shapes = [_below(100 * slots[value], tick(value)) for value in xs[:MOST_TICKS]]
     for value, up_at, number, aside in _apart(places):
         shapes.append(
-            f'<g transform="translate({aside:.0f} {_y(up_at, top):.1f})"><circle cx="{100 * slots[value]:.2f}%" r="9" fill="var(--accent)"/>'
+            f'<g transform="translate({aside:.0f} {_y(up_at, top):.1f})"><circle cx="{100 * slots[value]:.2f}%" r="9" '
+            'fill="var(--accent)"/>'
             f'<text class="axl on" x="{100 * slots[value]:.2f}%" y="4" text-anchor="middle">{int(number)}</text></g>'
         )
-    _draw(shapes, top, f"{up} against {across}; the list below says the same.")
+    _draw(shapes, top, f"{up} against {across}; the list below has the same numbers.")
     Tag("p", "s sub r", f"{across}")
 
 

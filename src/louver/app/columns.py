@@ -1,4 +1,4 @@
-"""What is known, and what was decided, about the columns of the opened data: their profile, roles and hierarchies.
+"""Facts and decisions about the columns of the opened data: their profile, roles and hierarchies.
 
 The Data page fills it in and other pages read it: `session.state(ColumnChoices)`.
 """
@@ -26,7 +26,7 @@ ROLES = {
     "unit": "Household or unit",
     "weight": "Sampling weight",
 }
-"""Role, as named by `profile` -> the text shown to users."""
+"""Role, as in `profile` -> the text shown to users."""
 KINDS = {"category": "Categories without an order", "ordered": "Categories in an order"}
 """Kinds that a user may assign to a column if the profile guessed wrong."""
 COUNT_NAMES = {"count", "counts", "n", "freq", "frequency", "number", "people", "persons"}
@@ -51,19 +51,19 @@ class MergeTree:
     labels : dict of str to int
         Values that occur, with the records of each, in the order they are shown.
     steps : list of dict
-        For each level above the values: new label -> labels of the level below; what is not mentioned keeps its own.
+        For each level above the values: new label -> labels of the level below; labels not mentioned stay as they are.
     """
 
     labels: dict[str, int]
     steps: list[dict[str, list[str]]] = field(default_factory=list)
 
     def at(self, level: int) -> dict[str, str]:
-        """What each value is called at a level; level 0 is the values themselves."""
-        named = {label: label for label in self.labels}
+        """The label of each value at a level; level 0 has the values themselves."""
+        current = {label: label for label in self.labels}
         for step in self.steps[:level]:
             new_of = {old: new for new, olds in step.items() for old in olds}
-            named = {label: new_of.get(now, now) for label, now in named.items()}
-        return named
+            current = {label: new_of.get(now, now) for label, now in current.items()}
+        return current
 
     def groups(self, level: int) -> dict[str, tuple[list[str], int]]:
         """Labels at a level, each with the labels of the level below it and its number of records."""
@@ -77,7 +77,7 @@ class MergeTree:
         return found
 
     def merge(self, level: int, labels: Sequence[str], new: str) -> None:
-        """Put labels of the level below into one at this level."""
+        """Merge labels of the level below into one at this level."""
         self.split(level, labels)
         while len(self.steps) < level:
             self.steps.append({})
@@ -88,20 +88,22 @@ class MergeTree:
         self._tidy()
 
     def split(self, level: int, labels: Sequence[str]) -> None:
-        """Take labels of the level below out of their groups."""
+        """Remove labels of the level below from their groups."""
         if level <= len(self.steps):
             kept = {new: [x for x in old if x not in labels] for new, old in self.steps[level - 1].items()}
             self.steps[level - 1] = {new: old for new, old in kept.items() if old}
             self._tidy()
 
     def take(self, columns: Sequence[Sequence[str]]) -> None:
-        """Take levels from columns of labels: the values, and their labels at each level."""
-        named = {row[0]: row[1:] for row in zip(*columns, strict=True)}
+        """Set the levels from columns of labels: the values, and their labels at each level."""
+        by_value = {row[0]: row[1:] for row in zip(*columns, strict=True)}
         self.steps = []
         below = {label: label for label in self.labels}
         for level in range(len(columns) - 1):
             step: dict[str, list[str]] = {}
-            now = {label: named[label][level] if label in named else below[label] for label in self.labels}
+            now = {
+                label: by_value[label][level] if label in by_value else below[label] for label in self.labels
+            }
             for label in self.labels:
                 inside = step.setdefault(now[label], [])
                 if below[label] not in inside:
@@ -153,7 +155,7 @@ class MergeTree:
         )
 
     def take_dates(self, text: str) -> None:
-        """Levels of dates, from fine to coarse: those of month, quarter, year and decade that are named; all where none is."""
+        """Levels of dates, from fine to coarse: those of month, quarter, year and decade that are given; all if none is."""
         found = {label: DATE.fullmatch(label) for label in self.labels}
         if not all(found.values()):
             raise InputError(
@@ -169,7 +171,7 @@ class MergeTree:
         )
 
     def text(self) -> str:
-        """The hierarchy as a CSV file holds it."""
+        """The hierarchy as a CSV file."""
         made = io.StringIO()
         levels = [self.at(level) for level in range(len(self.steps) + 1)]
         csv.writer(made, lineterminator="\n").writerows(
@@ -178,7 +180,7 @@ class MergeTree:
         return made.getvalue()
 
     def _tidy(self) -> None:
-        """Forget labels that are no longer there, and levels that merge nothing."""
+        """Drop labels that no longer exist, and levels that merge nothing."""
         for level in range(1, len(self.steps) + 1):
             there = set(self.at(level - 1).values())
             kept = {new: [x for x in old if x in there] for new, old in self.steps[level - 1].items()}
@@ -196,20 +198,20 @@ class ColumnChoices:
     profile : dict or None
         The JSON result of `louver profile`; None until it has run.
     roles : dict of str to str
-        Column -> role; an empty role is still to be decided.
+        Column -> role; an empty role is undecided.
     trees : dict of str to MergeTree
     kinds : dict of str to str
-        Column -> one of `KINDS`, where somebody says so.
+        Column -> one of `KINDS`, if the user set it.
     orders : dict of str to list of str
         Column -> its values from the lowest to the highest.
     selected : str
         The column whose hierarchy is edited.
     person : str
-        The column that tells one person from another, where somebody names one: registers keep its keyed hashes.
+        The column that identifies a person, if the user chose one: registers keep its keyed hashes.
     is_edited : bool
-        Whether somebody has decided something.
+        Whether the user has decided something.
     has_people : bool
-        Whether somebody says that every line is one person, whatever a column is called.
+        Whether the user says that every row is one person, whatever the columns are called.
     """
 
     profile: dict[str, Any] | None = None
@@ -228,7 +230,7 @@ class ColumnChoices:
         return self.is_edited or bool(self.hierarchies())
 
     def take(self, profile: dict[str, Any]) -> None:
-        """Take in a profile: safe columns get the role it suggests; the others await a decision."""
+        """Apply a profile: safe columns get the role it suggests; the others await a decision."""
         self.profile = profile
         risky, before = self.warnings(), self.roles
         found = {c["name"]: "" if c["name"] in risky else c["role"] for c in profile["columns"]}
@@ -237,7 +239,7 @@ class ColumnChoices:
             self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
 
     def reread(self) -> None:
-        """Forget the counts, because other rows are read now; roles and hierarchies stay."""
+        """Drop the counts, because other rows are read now; roles and hierarchies stay."""
         self.profile = None
 
     def warnings(self) -> dict[str, str]:
@@ -279,12 +281,12 @@ class ColumnChoices:
         )
         return next(found, None)
 
-    def named(self, role: str) -> list[str]:
+    def with_role(self, role: str) -> list[str]:
         """Columns with a role; an empty role lists what is undecided."""
         return [name for name, given in self.roles.items() if given == role]
 
     def set_kind(self, name: str, kind: str) -> None:
-        """Set the kind of a column; an empty kind means the one that was detected."""
+        """Set the kind of a column; an empty kind means the detected one."""
         self.is_edited = True
         if kind:
             self.kinds[name] = kind
@@ -292,7 +294,7 @@ class ColumnChoices:
             self.kinds.pop(name, None)
 
     def set_person(self, name: str) -> None:
-        """Name the column that identifies a person; an empty name means none."""
+        """Set the column that identifies a person; an empty name means none."""
         self.is_edited = True
         self.person = name
 

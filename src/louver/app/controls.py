@@ -1,4 +1,4 @@
-"""Controls that pages share: a dialog that asks, shares of a budget on sliders, and the run bar of a search."""
+"""Controls that pages share: a confirmation dialog, shares of a budget on sliders, and the run bar of a search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Confirm:
-    """A dialog with a question, what follows from it, and a button that runs the action only once, however often it is clicked."""
+    """A dialog with a question, the consequences, and a button that runs the action only once, however often it is clicked."""
 
     def __init__(self, question: str, what: str, yes: str, handler: Handler) -> None:
         self._handler, self._is_doing = handler, False
@@ -43,16 +43,16 @@ class Confirm:
                 button(yes, self.do, kind="pri").on("click", js_handler=self._js("close()"))
 
     def opens(self, made: Tag) -> Tag:
-        """Let a button open it."""
+        """Let a button open the dialog."""
         made.on("click", js_handler=self._js("showModal()"))
         return made
 
     def show(self) -> None:
-        """Open it now."""
+        """Open the dialog."""
         context.client.run_javascript(f"({self._js('showModal()')})()")
 
     async def do(self) -> None:
-        """Do what was requested, unless it is already under way."""
+        """Run the action, unless it is already running."""
         if self._is_doing:
             return
         self._is_doing = True
@@ -82,7 +82,8 @@ def ask_to_replace(session: Session, what: str, handler: Handler) -> Confirm | N
         return None
     return Confirm(
         f"Close {opened.name}?",
-        "Another file would replace it. Your choices for it on all pages are lost: roles, tables tried, results. What was published or spent stays.",
+        "Another file would replace it. Your choices for it on all pages are lost: roles, tables tried, results. What was published or "
+        "spent stays.",
         what,
         handler,
     )
@@ -108,7 +109,7 @@ def shares_of(parts: Mapping[str, Fraction | int]) -> dict[str, str]:
 def with_share(
     parts: Mapping[str, Fraction | int], name: str, percent: Fraction, kept: Collection[str] = ()
 ) -> dict[str, Fraction]:
-    """Give one part a percentage; the others divide the rest in the proportions they had.
+    """Give one part a percentage; the others divide the rest in their previous proportions.
 
     Parts in `kept` stay unchanged as long as the others leave enough.
 
@@ -131,7 +132,7 @@ def with_share(
 def share_sliders(title: str, parts: dict[str, Fraction], handler: Callable[[], Any]) -> None:
     """A slider and a field for each part; `handler` is called once `parts` has changed.
 
-    What somebody set by hand stays while other parts are set, so that a plan can be typed one value after the other.
+    Parts that the user set stay as they are while other parts are set, so that a plan can be typed one value after the other.
     """
     parts.update(_percentages(parts))
     kept: list[str] = []
@@ -195,7 +196,7 @@ def _percentages(parts: Mapping[str, Fraction | int]) -> dict[str, Fraction]:
 
 
 def _shown(percent: Fraction) -> str:
-    """A percentage with four digits; 33.33 stands for exactly a third."""
+    """A percentage with four digits; 33.33 means exactly a third."""
     return f"{float(percent):.4g}"
 
 
@@ -210,10 +211,10 @@ class SearchBar(RunBar):
 
     Parameters
     ----------
-    told : callable
+    content : callable
         Describes in words the loss of the best answer and the lower bound for any answer.
     is_kept : bool
-        Cancelling keeps what was found; otherwise there is a button for that.
+        Whether Cancel keeps the answer found so far; if not, a separate button does.
     """
 
     def __init__(
@@ -254,7 +255,7 @@ class SearchBar(RunBar):
         return await super().do(job, *args, key=key)
 
     def hurry(self) -> None:
-        """Ask for the best that was found."""
+        """Ask for the best answer found."""
         self.is_hurried = True
         self._stage.text = "keeping the best so far"
         self._session.hurry(self._lane)

@@ -37,11 +37,11 @@ DRAWN_ANEW = "Running it makes the same request: new noise is drawn, under a new
 
 
 class Repeatable(Protocol):
-    """What was done, as code that repeats it."""
+    """An action as code that repeats it."""
 
     @property
     def note(self) -> str:
-        """What running it produces."""
+        """The effect of running it."""
 
     def texts(self) -> dict[str, str]:
         """The code for each tab, by tab name."""
@@ -118,18 +118,18 @@ class Call:
     ----------
     options : VerbOptions
     data : str or None
-        How the data are named.
+        The data, as the code refers to them.
     source : SourceOptions
     command : str
         The verb on the command line.
     function : str
         The same in Python, below `louver`.
     more : mapping
-        What the command takes in addition to the model, such as `--out`: flag -> value.
+        Options of the command that are not in the model, such as `--out`: flag -> value.
     hidden : tuple of str
         Options of the model that are not passed to the function because the choice of function implies them.
     files : mapping
-        Small files that the options name and the call writes first: name -> text.
+        Small files that the options refer to and that the code writes first: name -> text.
     note : str
         The effect of running it.
     """
@@ -200,7 +200,7 @@ class Call:
 
 
 def _here_document(name: str, text: str) -> str:
-    """Shell lines that write a file; the end marker is one that equals no line of the file."""
+    """Shell lines that write a file; the end marker differs from every line of the file."""
     end = END
     while end in text.splitlines():
         end += "-"
@@ -256,7 +256,7 @@ def _not_an_option(data: str) -> str:
 
 
 def _listed(value: Any) -> Any:
-    """Tuples converted to lists at every depth, as people write them."""
+    """Tuples converted to lists at every depth, as users write them."""
     if isinstance(value, Mapping):
         return {key: _listed(below) for key, below in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Who may talk to the explorer: the browser that first presented its token, and no page or program of anyone else.
+"""Who may access the explorer: the browser that first presented its token, and no page or program of anyone else.
 
 No cookie is used: browsers send cookies to every port of a machine, so another user's server would receive it. Secrets travel only to
 this server, in headers and paths:
@@ -27,7 +27,9 @@ POLICY = (
     "default-src 'self'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Vue compiles templates in the browser, which is `unsafe-eval`; scripts in the page itself need the nonce, and handlers in HTML never run."""
+"""Vue compiles templates in the browser, which is `unsafe-eval`; scripts in the page itself need the nonce, and handlers in HTML never
+run.
+"""
 HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -37,9 +39,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 REFUSED = "This is not the explorer's address. Open the one that louver explore printed."
-DOOR = """<!doctype html><html lang="en"><title>louver</title><link rel="icon" href="data:,"><style>body {{ font: 15px/22px sans-serif; margin: 15vh
-auto; max-width: 36em; padding: 0 16px }}</style><p hidden>This browser has no key to the explorer. Open the address that louver
-explore printed. It works once: if it has been used, continue in that browser, or stop louver with Ctrl-C and start it again.</p>
+DOOR = """<!doctype html><html lang="en"><title>louver</title><link rel="icon" href="data:,"><style>body {{ font: 15px/22px sans-serif;
+margin: 15vh auto; max-width: 36em; padding: 0 16px }}</style><p hidden>This browser has no key to the explorer. Open the address that
+louver explore printed. It works once: if it has been used, continue in that browser, or stop louver with Ctrl-C and start it again.</p>
 <script nonce="{nonce}">
 (async () => {{
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -58,7 +60,7 @@ explore printed. It works once: if it has been used, continue in that browser, o
 
 
 class Keys:
-    """Where the server is, and what opens it.
+    """The address of the server, and the secrets that open it.
 
     Parameters
     ----------
@@ -67,9 +69,9 @@ class Keys:
     Attributes
     ----------
     token : str
-        In the opening address; it works once.
+        Part of the opening address; it works once.
     key : str
-        What the token is exchanged for.
+        The secret for which the token is exchanged.
     """
 
     def __init__(self, port: int) -> None:
@@ -99,12 +101,12 @@ class Keys:
         return prefix
 
     def prefix_of(self, path: str) -> str | None:
-        """The prefix that a path lies below, if it has been issued."""
+        """The prefix of a path, if it has been issued."""
         prefix = "/" + path.split("/", 2)[1] if path.startswith("/") else ""
         return prefix if prefix in self._prefixes else None
 
     def is_first_load(self, prefix: str) -> bool:
-        """Whether the page below a prefix has not been served yet; asking marks it as served."""
+        """Whether the page below a prefix has not been served yet; the call marks it as served."""
         is_first = prefix in self._waiting
         self._waiting.discard(prefix)
         return is_first
@@ -122,27 +124,27 @@ class Guard:
             await self.app(scope, receive, send)
             return
         is_socket = scope["type"] == "websocket"
-        asked = "" if is_socket else f"{scope['method']} {scope['path']}"
+        request = "" if is_socket else f"{scope['method']} {scope['path']}"
         headers = _headers(scope)
         nonce = secrets.token_urlsafe(16)
         if not self._is_ours(headers, is_socket=is_socket):
             await _refuse(scope, send, nonce)
-        elif asked == "GET /":
+        elif request == "GET /":
             await _answer(send, 200, DOOR.format(nonce=nonce), nonce)
         elif _is_from_elsewhere(headers):
             await _refuse(scope, send, nonce)
-        elif asked == "POST /enter":
+        elif request == "POST /enter":
             await self._enter(headers, scope, send, nonce)
         elif (prefix := self.keys.prefix_of(scope["path"])) is None:
             await _refuse(scope, send, nonce)
-        elif asked == f"GET {prefix}/" and not self.keys.is_first_load(prefix):
+        elif request == f"GET {prefix}/" and not self.keys.is_first_load(prefix):
             await _answer(send, 200, DOOR.format(nonce=nonce), nonce)
         else:
             inner = {**scope, "root_path": prefix}
             await self.app(inner, receive, send if is_socket else _dressed(send, nonce))
 
     def _is_ours(self, headers: Mapping[str, str], *, is_socket: bool) -> bool:
-        """Whether the request was made to us by a page of ours, or by no page at all."""
+        """Whether the request came from a page of the explorer, or from no page at all."""
         origin = headers.get("origin")
         if headers.get("host") not in self.keys.hosts or (origin is None and is_socket):
             return False
@@ -167,7 +169,7 @@ def _is_same(given: str, secret: str) -> bool:
 
 
 def _is_from_elsewhere(headers: Mapping[str, str]) -> bool:
-    """Whether the browser says that another page is asking, as it does for images and scripts too; another port is another page."""
+    """Whether the browser says that another page made the request, as it also does for images and scripts; another port is another page."""
     return headers.get("sec-fetch-site", "same-origin") != "same-origin"
 
 
@@ -196,9 +198,9 @@ async def _answer(send: Send, status: int, text: str, nonce: str, *, kind: str =
 
 
 def _dressed(send: Send, nonce: str) -> Send:
-    """Send responses with our headers; the scripts of a page get the nonce.
+    """Send responses with the security headers; the scripts of a page get the nonce.
 
-    A page is sent before any data are in it, and the labels of later messages are never HTML, so its script tags are the framework's.
+    A page is sent before any data are in it, and the labels of later messages are never HTML, so its script tags come from the framework.
     """
     held: list[Message] = []
     body = bytearray()

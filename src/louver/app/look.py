@@ -47,14 +47,18 @@ __all__ = [
 
 ICONS = {
     "home": '<path d="M2.500 8.500 9 3l6.500 5.500M4.500 7v8.500h9V7M7.500 15.500v-4h3v4"/>',
-    "data": '<ellipse cx="9" cy="4" rx="6" ry="2.4"/><path d="M3 4v10c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4V4M3 9c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4"/>',
+    "data": '<ellipse cx="9" cy="4" rx="6" ry="2.4"/><path d="M3 4v10c0 1.3 2.7 2.4 6 2.4s6-1.1 6-2.4V4M3 9c0 1.3 2.7 2.4 6 2.4s6-1.1 '
+    '6-2.4"/>',
     "table": '<rect x="2" y="3" width="14" height="12" rx="1.5"/><path d="M2 7.500h14M7 3v12M11.500 7.500V15M2 11.200h14"/>',
     "layers": '<path d="M9 2.500 16 6 9 9.500 2 6zM2 9.500 9 13l7-3.500M2 12.500 9 16l7-3.500"/>',
-    "people": '<circle cx="6" cy="5.500" r="2.500"/><circle cx="12.500" cy="6.500" r="2"/><path d="M1.500 15c0-3 2-5 4.500-5s4.500 2 4.500 5M12 10.500c2.500 0 4.200 1.700 4.500 4.500"/>',
+    "people": '<circle cx="6" cy="5.500" r="2.500"/><circle cx="12.500" cy="6.500" r="2"/><path d="M1.500 15c0-3 2-5 4.500-5s4.500 2 4.500 '
+    '5M12 10.500c2.500 0 4.200 1.700 4.500 4.500"/>',
     "bars": '<path d="M2 15V9M6 15V4M10 15V7M14 15v-4M1 15.500h16"/>',
-    "tree": '<rect x="6.500" y="1.500" width="5" height="4" rx="1"/><rect x="1.500" y="12" width="4.500" height="4" rx="1"/><rect x="12" y="12" width="4.500" height="4" rx="1"/><path d="M9 5.500V9M3.700 12V9h10.600v3"/>',
+    "tree": '<rect x="6.500" y="1.500" width="5" height="4" rx="1"/><rect x="1.500" y="12" width="4.500" height="4" rx="1"/><rect x="12" '
+    'y="12" width="4.500" height="4" rx="1"/><path d="M9 5.500V9M3.700 12V9h10.600v3"/>',
     "box": '<path d="M3 6.500 9 3l6 3.500v6L9 16l-6-3.500zM3 6.500 9 10l6-3.500M9 10v6"/>',
-    "book": '<path d="M4 2h9a2 2 0 0 1 2 2v12H5a2 2 0 0 1-2-2V3a1 1 0 0 1 1-1zM6.500 6h5M6.500 9h5M3 13.500A1.500 1.500 0 0 1 4.500 12H15"/>',
+    "book": '<path d="M4 2h9a2 2 0 0 1 2 2v12H5a2 2 0 0 1-2-2V3a1 1 0 0 1 1-1zM6.500 6h5M6.500 9h5M3 13.500A1.500 1.500 0 0 1 4.500 '
+    '12H15"/>',
     "file": '<path d="M5 2h5.500L14 5.500V16H5zM10.500 2v3.500H14M7.500 9h4M7.500 12h4"/>',
     "hidden": '<path d="M1.500 9S4 4 9 4s7.500 5 7.500 5-2.500 5-7.500 5S1.500 9 1.500 9zM2.500 15.500l13-13"/>',
     "moon": '<path d="M15 10.500A6.500 6.500 0 1 1 7.500 3a5 5 0 0 0 7.500 7.500z"/>',
@@ -66,9 +70,11 @@ ICONS = {
     "lock": '<rect x="3.500" y="8" width="11" height="7.500" rx="1.500"/><path d="M6 8V5.500a3 3 0 0 1 6 0V8"/>',
     "plus": '<path d="M9 3.500v11M3.500 9h11"/>',
     "close": '<path d="m4.500 4.500 9 9M13.500 4.500l-9 9"/>',
-    "copy": '<rect x="6" y="6" width="9" height="10" rx="1.500"/><path d="M12 6V3.500A1.500 1.500 0 0 0 10.500 2h-6A1.500 1.500 0 0 0 3 3.500V11a1.500 1.500 0 0 0 1.500 1.500H6"/>',
+    "copy": '<rect x="6" y="6" width="9" height="10" rx="1.500"/><path d="M12 6V3.500A1.500 1.500 0 0 0 10.500 2h-6A1.500 1.500 0 0 0 3 '
+    '3.500V11a1.500 1.500 0 0 0 1.500 1.500H6"/>',
     "download": '<path d="M9 2v9M5.500 8 9 11.500 12.500 8M3 15h12"/>',
-    "spark": '<path d="M9 2v4M9 12v4M2 9h4M12 9h4M4.200 4.200l2.200 2.200M11.600 11.600l2.200 2.200M13.800 4.200l-2.200 2.200M6.400 11.600l-2.200 2.200"/>',
+    "spark": '<path d="M9 2v4M9 12v4M2 9h4M12 9h4M4.200 4.200l2.200 2.200M11.600 11.600l2.200 2.200M13.800 4.200l-2.200 2.200M6.400 '
+    '11.600l-2.200 2.200"/>',
     "undo": '<path d="M6 3 2.500 6.500 6 10M3 6.500h7.500a4 4 0 0 1 0 8H7"/>',
     "down": '<path d="m5 7 4 4 4-4"/>',
     "right": '<path d="m7 5 4 4-4 4"/>',
@@ -106,14 +112,14 @@ class Tag(TextElement):
         return self
 
     def changed(self, handler: Callable[[str], Any], event: str = "change") -> Tag:
-        """Call `handler` with the new value of a field, which stays when the page is drawn again."""
+        """Call `handler` with the new value of a field, which is kept when the page is drawn again."""
 
         def take(value: str) -> Any:
             self._props["value"] = value
             return handler(value)
 
         self.on(event, lambda e: take(e.args), js_handler="(e) => emit(e.target.value)")
-        if event == "change":  # what has been typed so far also stays when an unrelated answer arrives
+        if event == "change":  # unfinished input is also kept when an unrelated answer arrives
             self.on("input", js_handler=f"(e) => louver.typed({self.id}, e.target.value)")
         return self
 
@@ -149,7 +155,7 @@ def card(classes: str = "") -> Tag:
 
 
 def head(title: str, about: str) -> Tag:
-    """The first line of a page; put its buttons into what is returned."""
+    """The first line of a page; put its buttons into the returned element."""
     with Tag("div", "head"):
         with Tag("div", "row base"):
             Tag("h1", text=title)
@@ -167,9 +173,9 @@ def verdict(
     reasons: Sequence[str] = (),
     is_status: bool = True,
 ) -> Tag:
-    """The conclusion, in one sentence; `kind` is stop, care, ok or plain. Put an action into what is returned.
+    """The conclusion, in one sentence; `kind` is stop, care, ok or plain. Put an action into the returned element.
 
-    Several reasons are a list.
+    Several reasons are shown as a list.
     """
     if len(reasons) <= MOST_IN_LINE:
         text, reasons = " ".join(filter(None, (text, *reasons))), ()
@@ -203,7 +209,7 @@ def problem(sentence: str) -> Tag:
 
 
 def empty(title: str, text: str) -> Tag:
-    """What to do next where there is nothing yet; put the next step into what is returned."""
+    """What to do next on an empty page; put the next step into the returned element."""
     with Tag("div", "empty") as made:
         Tag("h2", text=title)
         Tag("p", "sub", text)
@@ -241,7 +247,7 @@ def select(
 
 
 def field(label: str, value: object, handler: Callable[[str], Any], **attributes: Any) -> Tag:
-    """A line of text or a number under its label; what is typed stays."""
+    """A line of text or a number under its label; typed text is kept."""
     with Tag("label", "field"):
         Tag("span", "s sub", label)
         return Tag("input", "inp", value=str(value), **attributes).changed(handler)
@@ -294,7 +300,7 @@ def slider(
 
 
 class RunBar:
-    """What is running, its progress, and Cancel. It appears after a moment; the previous content stays, dimmed."""
+    """The running job, its progress, and Cancel. It appears after a moment; the previous content stays, dimmed."""
 
     def __init__(self, session: Session, lane: str, dims: Sequence[Element] = ()) -> None:
         self._session, self._lane, self._dims = session, lane, list(dims)
@@ -314,7 +320,7 @@ class RunBar:
         """Draw what comes before Cancel."""
 
     def stand(self, lost: float, least: float | None) -> None:
-        """Where a search stands."""
+        """The progress of a search."""
 
     @property
     def is_gone(self) -> bool:
@@ -322,11 +328,11 @@ class RunBar:
         return self._bar.is_deleted
 
     def dim(self, *elements: Element) -> None:
-        """What is out of date while something is running."""
+        """Elements that are out of date while something is running."""
         self._dims.extend(elements)
 
     def cancel(self) -> None:
-        """Stop what is running here; other work in the same lane continues."""
+        """Stop the job of this bar; other work in the same lane continues."""
         self._stage.text = "cancelling"
         for key in set(self._running):
             self._session.cancel(self._lane, key)
@@ -342,7 +348,7 @@ class RunBar:
                 problem(sentence)
 
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
-        """The result of a job, or None if there is none: it was cancelled, came too late, or failed, as the bar then reports."""
+        """The result of a job, or None if it was cancelled, came too late, or failed, which the bar then reports."""
         self.is_cancelled = False
         self.tell("")
         with self._showing(key):
@@ -360,7 +366,7 @@ class RunBar:
         return None
 
     async def follow(self, key: str) -> bool:
-        """Show work that was started on a page since left, until it ends; False if there is none."""
+        """Show a job that was started before its page was left, until it ends; False if there is none."""
         answer = self._session.follow(self._lane, key, self._mark, self._stand)
         if answer is None:
             return False
@@ -410,8 +416,8 @@ class RunBar:
 
 
 def drawer(title: str, *, is_slim: bool = False) -> Tag:
-    """A panel over the right side; put its content into what is returned. Another one takes its place."""
-    client = context.client  # the element that asks may be in the drawer being replaced
+    """A panel over the right side; put its content into the returned element. It replaces any other one."""
+    client = context.client  # the calling element may be in the drawer that is replaced
     for old in ElementFilter(kind=Tag, marker="drawer"):
         old.delete()
     with client.content:
@@ -442,7 +448,7 @@ def number_tile(number: str, legend: str) -> None:
 
 
 def table(columns: Mapping[str, str]) -> Tag:
-    """A table with its header, name -> classes of the column; put the rows into what is returned."""
+    """A table with its header, name -> classes of the column; put the rows into the returned element."""
     with Tag("table"):
         with Tag("thead"), Tag("tr"):
             for name, classes in columns.items():
@@ -451,7 +457,7 @@ def table(columns: Mapping[str, str]) -> Tag:
 
 
 def copy_button(call: Callable[[], Repeatable | None], text: str = "Copy as…", **attributes: Any) -> Tag:
-    """Opens a drawer with what was chosen as a command and as Python."""
+    """Opens a drawer with the choices as a command and as Python."""
 
     def open_drawer() -> None:
         with drawer("Repeat this"):

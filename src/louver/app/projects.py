@@ -93,7 +93,7 @@ class ProtectOfProject(Options):
 
 
 class MoreOfProject(Options):
-    """Further requirements on microdata, without the population and earlier records, which are separate files."""
+    """Further requirements on microdata, without the population and the earlier records, which are separate files."""
 
     l_kind: Literal[tuple(L_KINDS)] = "distinct"  # type: ignore[valid-type]
     c: str = ""
@@ -139,7 +139,7 @@ class Project(Options):
 
 
 def saved(session: Session) -> str:
-    """What was chosen for the open data, as the text of a project file."""
+    """The choices for the open data, as the text of a project file."""
     assert session.opened is not None
     opened = session.opened
     columns, tables = session.state(ColumnChoices), session.state(Tables)
@@ -174,7 +174,7 @@ def _taken(state: object, model: type[Options]) -> dict[str, Any]:
 
 
 def read_project(path: Path) -> Project:
-    """Read a project file; whatever it holds is checked by the models of the verbs.
+    """Read a project file; its content is checked by the models of the verbs.
 
     Raises
     ------

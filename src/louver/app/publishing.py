@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
-"""Button text, and the name of the downloaded file: nothing from the data."""
+"""Text of a button, and name of the downloaded file, which contains nothing from the data."""
 TITLES = {
     "zip": "All files of the release in one zip file",
     "csv": "Its tables as CSV files in one zip file",
@@ -39,7 +39,7 @@ TITLES = {
 
 
 class NamedRelease(Protocol):
-    """What a page keeps: the name that its release will have."""
+    """State of a page: the name of its next release."""
 
     name: str
 
@@ -82,18 +82,18 @@ async def open_report(session: Session, bar: RunBar, name: str) -> None:
 
 
 class MayBeOthers(Protocol):
-    """What a page keeps: whether the steward states that these people are not those in the register."""
+    """State of a page: whether the steward says that these people are not those in the register."""
 
     new_population: bool
 
 
 class MayCountPeople(Protocol):
-    """What a page keeps: whether the steward states that people are counted although households are known."""
+    """State of a page: whether the steward says that people are counted although households are known."""
 
     count_people: bool
 
 
-def people_choices(session: Session, asked: MayBeOthers, names: Sequence[str]) -> None:
+def people_choices(session: Session, page_state: MayBeOthers, names: Sequence[str]) -> None:
     """Ask how the register recognises these people: by a column of their own, or not at all, because they are different people.
 
     `names` are the columns that may hold a person key; counted data have none. The key is the same on all pages.
@@ -110,14 +110,16 @@ def people_choices(session: Session, asked: MayBeOthers, names: Sequence[str]) -
             choices = {"": "none: compare all values"} | {name: name for name in names}
             chosen = columns.person if columns.person in choices else ""
             select(choices, chosen, columns.set_person, "Person key")
-    check(NEW_POPULATION, asked.new_population, lambda value: setattr(asked, "new_population", value))
+    check(
+        NEW_POPULATION, page_state.new_population, lambda value: setattr(page_state, "new_population", value)
+    )
 
 
-def count_choice(session: Session, asked: MayCountPeople) -> None:
-    """Ask whether people are counted on purpose; counted data have no households."""
+def count_choice(session: Session, page_state: MayCountPeople) -> None:
+    """Ask whether people are counted deliberately; counted data have no households."""
     assert session.opened is not None
     if session.opened.source.weight is None:
-        check(COUNT_PEOPLE, asked.count_people, lambda value: setattr(asked, "count_people", value))
+        check(COUNT_PEOPLE, page_state.count_people, lambda value: setattr(page_state, "count_people", value))
 
 
 class Publishing:
@@ -126,35 +128,35 @@ class Publishing:
     Parameters
     ----------
     session : Session
-    asked : NamedRelease
-        Where the page keeps the name of its release.
+    page_state : NamedRelease
+        State of the page with the name of its release.
     stem : str
         Default name of a release of this page.
     about : str
-        What is published, and what is asked beforehand.
+        Description of the publication, and the questions to answer first.
     job : callable
         Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with
         `refused`, why nothing was published, or None; with `verdict`, that of the verb on what was published; and with `remark`,
         what to know besides.
     choices : callable, optional
-        Draws what else is to be decided.
+        Draws further choices.
     """
 
     def __init__(
         self,
         session: Session,
-        asked: NamedRelease,
+        page_state: NamedRelease,
         stem: str,
         about: str,
         job: Callable[[str], tuple[Any, ...] | str],
         choices: Callable[[], object] | None = None,
     ) -> None:
-        self._session, self._asked, self._job = session, asked, job
-        if not asked.name or (session.setup.releases / asked.name).exists():
-            asked.name = free_name(session.setup.releases, stem)
+        self._session, self._state, self._job = session, page_state, job
+        if not page_state.name or (session.setup.releases / page_state.name).exists():
+            page_state.name = free_name(session.setup.releases, stem)
         with drawer("Publish", is_slim=True) as self._drawer:
             Tag("p", "s sub", about)
-            field("Name of the release", asked.name, self._set_name)
+            field("Name of the release", page_state.name, self._set_name)
             if choices is not None:
                 with Tag("div", "stack"):
                     choices()
@@ -165,11 +167,11 @@ class Publishing:
             Tag("p", "s sub", f"Releases go to the folder {folder}, and are listed on the page Releases.")
 
     def _set_name(self, value: str) -> None:
-        self._asked.name = value.strip()
+        self._state.name = value.strip()
 
     async def publish(self) -> None:
         """Publish, or say why not."""
-        name = self._asked.name
+        name = self._state.name
         self._message.clear()
         try:
             job = self._job(out_folder(self._session.setup.releases, name))
@@ -245,7 +247,7 @@ def accepting_fields(accepting: Accepting) -> None:
 
 
 class VerifyPanel:
-    """A button that takes a release, and what its checks found."""
+    """A button that takes a release, and the results of its checks."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -290,7 +292,7 @@ class VerifyPanel:
 def _tell(name: str, found: JobAnswer) -> None:
     """Show what the checks found; no judgement is made here."""
     failed = [one for one in found["checks"] if not one["passed"]]
-    manifest = found["told"]
+    manifest = found["manifest"]
     about = "" if manifest is None else f"{name}: made by louver {manifest['kind']}, {manifest['method']}."
     verdict_of(found["verdict"], about)
     for one in [*failed, *(one for one in found["checks"] if one["passed"])][:MOST_CHECKS]:

@@ -29,7 +29,7 @@ FILE = "area.csv"
 
 
 class ChosenArea:
-    """What a tab chose in one release, and the outcome."""
+    """The choices of a tab in one release, and the outcome."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -55,9 +55,9 @@ class ChosenArea:
 
 
 def toggled(regions: Regions, codes: Sequence[str], region: int) -> list[str] | None:
-    """The area with a region put in or taken out; None if the region lies within one already in it.
+    """The area with a region added or removed; None if the region lies within one already in it.
 
-    The whole is put in as the regions right below it, because it may have no code.
+    The root is added as the regions right below it, because it may have no code.
     """
     code = regions.regions[region].code
     if code in codes and code:
@@ -92,9 +92,9 @@ class AreaPanel:
     regions : Regions
     area : ChosenArea
     changed : callable
-        Called when other regions make the area.
+        Called when the regions of the area change.
     headline : Tag
-        Where the total is shown as well, in sight of the tree.
+        Element near the tree that also shows the total.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class AreaPanel:
         self._draw()
 
     async def toggle(self, region: int) -> None:
-        """Put a region in, or take it out."""
+        """Add or remove a region."""
         codes = toggled(self._regions, self._area.codes, region)
         if codes is None:
             self._session.say("This region lies within one that is already in the area.")
@@ -275,7 +275,7 @@ NOT_KNOWN = "no number"
 
 
 class Looked:
-    """What a tab has been looking at: trees as they were left, by release, and the outlines provided."""
+    """The state in a tab: trees as they were left, by release, and the outlines provided."""
 
     def __init__(self) -> None:
         self.trees: dict[str, Folded] = {}
@@ -302,7 +302,7 @@ class RegionView:
         self._window = (0, FIRST_LINES)
 
     def clear(self) -> None:
-        """Show nothing."""
+        """Clear the view."""
         self._wanted = None
         self._place.clear()
 
@@ -391,7 +391,7 @@ class RegionView:
         self._draw()
 
     async def _pick(self, region: int) -> None:
-        """Put a region into the area, or take it out."""
+        """Add a region to the area, or remove it."""
         if self._panel is not None and 0 <= int(region) < len(self._regions.regions):
             await self._panel.toggle(int(region))
 
@@ -453,7 +453,7 @@ class RegionView:
         return window
 
     def _update(self) -> None:
-        """Send the visible lines, those around the chosen one if it is elsewhere, and the choice to the map."""
+        """Send the visible lines, or those around the chosen one if it is elsewhere, and the choice to the map."""
         assert self._tree is not None
         at = self._tree.line(self._tree.chosen)
         first, last = self._window
@@ -559,7 +559,7 @@ class RegionView:
                 shapes=_shapes(outlines, match, regions, classes),
                 chosen=0 if self._tree is None else self._tree.chosen,
                 picked=self._picked(),
-                label=f"Map of {len(match.regions)} outlines; arrow keys move from one to the next, the tree shows the same",
+                label=f"Map of {len(match.regions)} outlines; arrow keys move from one to the next, the tree has the same numbers",
             )
             self._map.hear("choose", self._choose)
             self._map.hear("pick", self._pick)
@@ -591,7 +591,7 @@ class RegionView:
 def _shapes(
     outlines: Outlines, match: Match, regions: Regions, classes: dict[int, int]
 ) -> list[dict[str, Any]]:
-    """What is drawn: the outlines of each region, merged into one path."""
+    """The drawing: the outlines of each region, merged into one path."""
     drawn: dict[int, dict[str, Any]] = {}
     for shape, region in match.regions.items():
         if region in drawn:
@@ -604,6 +604,6 @@ def _shapes(
             "x": round(x, 1),
             "y": round(y, 1),
             "c": classes.get(region, -1),
-            "told": regions.describe(region),
+            "words": regions.describe(region),
         }
     return list(drawn.values())

@@ -1,4 +1,4 @@
-"""The regions of a release as a collapsible tree: which lines are visible, what they say, and what keys do.
+"""The regions of a release as a collapsible tree: which lines are visible, their text, and what keys do.
 
 Only published numbers: counts with their standard errors and 90 % intervals, as the files of the release have them.
 """
@@ -42,7 +42,7 @@ COVERED = 0.9
 TONES = {"very good": "ok", "usable": "acc", "rough": "care"}
 """The colour of each rating of a relative error; the others are red."""
 PAGE_LINES = 10
-"""How far Page Up and Page Down go."""
+"""Number of lines that Page Up and Page Down move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ class Folded:
 
 
 def in_words(share: float) -> tuple[str, str]:
-    """How good a number with this relative error is, and the kind of its pill."""
+    """The rating of a number with this relative error, and the kind of its pill."""
     word = rate_error(share)
     return word, tone_of(word)
 
@@ -341,7 +341,7 @@ class Outlines:
         What SVG draws; numbers and the letters M, L and Z.
     centres : list of (float, float)
     properties : mapping of str to list of str
-        What the file says about each shape, by the name of the property; an empty text where it says nothing.
+        Properties of each shape in the file, by name; an empty text where a property is missing.
     """
 
     width: float
@@ -495,7 +495,7 @@ def matched(outlines: Outlines, regions: Regions, name: str) -> Match:
 
 
 def coloured(regions: Regions, chosen: Sequence[int], by: str) -> tuple[dict[int, int], list[str]]:
-    """The class of each region on the map, lightest first, and what the classes are; "value" or "error"."""
+    """The class of each region on the map, lightest first, and the legend; "value" or "error"."""
     if by == "error":
         edges = [most for most, _ in RATINGS]
         words = [f"to ± {100 * most:g} %: {word}" for most, word in RATINGS] + [f"more: {TOO_NOISY}"]

@@ -29,7 +29,7 @@ RECONNECT_SECONDS = 30.0
 
 
 def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> None:
-    """Serve until interrupted; `say` is given the address."""
+    """Serve until interrupted; `say` receives the address."""
     options = request.options
     _check_installed()
     with _listening(options.port) as listener, _private_folder() as folder:
@@ -73,7 +73,7 @@ def _checked_file(data: object) -> str | None:
 
 
 def _there(file: str | None, option: str, instead: str) -> Path | None:
-    """A file that pages rely on; it must be there before they are shown."""
+    """A file that pages need; it must exist before they are shown."""
     if file is None:
         return None
     if not Path(file).is_file():
@@ -112,7 +112,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder for its owner alone (0700)."""
+    """A folder that only its owner can access (0700)."""
     folder = Path(tempfile.mkdtemp(prefix="louver-"))
     try:
         yield folder
@@ -168,7 +168,7 @@ def _serve(app: Guard, listener: socket.socket) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=1,
     )
-    for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C: what is private is removed
+    for name in ("SIGTERM", "SIGHUP"):  # as for Ctrl-C: private files are removed
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
     with suppress(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""What belongs to one tab: the data it opened, what was chosen on each page, its uploads and its processes.
+"""The state of one tab: the data it opened, the choices on each page, its uploads and its processes.
 
 A session is made when a page is loaded and closed when its browser has gone; sessions share nothing. Only three things are ever
 opened: the file that the server was started with, the samples, and what was uploaded here.
@@ -38,7 +38,7 @@ __all__ = [
 
 MAX_UPLOAD = 500_000_000
 MAX_UPLOADS = 2_000_000_000
-"""Maximum bytes of one upload, and of all uploads of all tabs together."""
+"""Maximum size in bytes of one upload, and of all uploads of all tabs together."""
 RELEASES, REGISTER = "louver-releases", "register"
 """Default folder for releases, and the register of publications within it."""
 SAMPLES = {
@@ -50,12 +50,12 @@ SAMPLES = {
 """Name -> title, description, column of counts."""
 *_OTHERS, _LAST = names_of(lambda one: one.is_uploaded)
 UPLOADED = f"{', '.join(_OTHERS)} or {_LAST}"
-"""What may be uploaded as data, in words."""
+"""The formats that may be uploaded as data, in words."""
 LASTING = ("measure", "release")
-"""Work that continues when other data are opened, because it was confirmed and may have been paid for."""
+"""Lanes of work that continue when other data are opened, because it was confirmed and may have been paid for."""
 
 JobAnswer = Mapping[str, Any]
-"""What a job sends to a page."""
+"""The answer of a job to a page."""
 SENTENCES = ("verdict", "remark", "refused")
 """The parts of an answer in which a verb may name the file."""
 
@@ -90,7 +90,7 @@ class Room:
 
 @dataclass(slots=True, kw_only=True)
 class Setup:
-    """What the server was started with, and the ledger that was made or chosen since.
+    """The options of the server, and the ledger that was made or chosen since.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Setup:
     folder : Path
         Private to this user; uploads are kept below it.
     room : Room
-        How much all uploads together may have.
+        Space that all uploads share.
     """
 
     file: str | None = None
@@ -136,11 +136,11 @@ class Opened:
     path : str
         Of the file, or an address.
     name : str
-        What people call it; on the screen only, never in a title, an address or a log.
+        Its name on the screen; never in a title, an address or a log.
     copied : str
-        How a copied command names it.
+        Its name in a copied command.
     source : SourceOptions
-        How it is read, and which column counts people.
+        How it is read, and the column that counts people.
     is_sample : bool
         Whether it comes with louver; no real budget is spent on it.
     """
@@ -154,7 +154,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """What receives an upload for a special purpose.
+    """Receiver of an upload for a special purpose.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Session:
         self.project: Any = None
         """A project waiting for its data to be opened."""
         self.receivers: dict[str, Receiver] = {}
-        """What receives an upload for a special purpose."""
+        """Receiver of an upload for a special purpose."""
         self._states: dict[type[Any], Any] = {}
         self._workers: dict[str, Worker] = {}
         self._folder: Path | None = None
@@ -223,7 +223,7 @@ class Session:
         return self._folder
 
     def state(self, kind: type[S]) -> S:
-        """What a page keeps between visits: one object of a class of the page's own, forgotten when other data are opened."""
+        """The state of a page between visits: one object of the page's own class, dropped when other data are opened."""
         found: S = self._states.setdefault(kind, kind())
         return found
 
@@ -262,12 +262,12 @@ class Session:
     def follow(
         self, lane: str, key: str, progress: Progress | None, standing: Standing | None
     ) -> Future[Any] | None:
-        """What was requested from a page that has since been left; see `Worker.follow`."""
+        """The result of a job whose page has since been left; see `Worker.follow`."""
         worker = self._workers.get(lane)
         return None if worker is None else worker.follow(key, progress, standing)
 
     def message_of(self, error: LouverError) -> str:
-        """What went wrong; an upload is called by its original name, not by the name it is stored under."""
+        """The error in words; an upload has its original name there, not the name of the stored file."""
         message: str = self._in_own_names(str(error))
         return message
 
@@ -290,7 +290,7 @@ class Session:
         file = self.setup.file
         if file is None:
             return False
-        is_address = "://" in file  # which may hold a password
+        is_address = "://" in file  # an address may contain a password
         name, copied = ("database", "ADDRESS") if is_address else (Path(file).name, file)
         self._take(Opened(path=file, name=printable(name), copied=copied, source=self.setup.source))
         return True
@@ -334,7 +334,7 @@ class Session:
         Raises
         ------
         InputError
-            As `upload`, or where no page asked.
+            As `upload`, or if no page asked for the file.
         """
         receiver = self.receivers.get(purpose)
         if receiver is None:
@@ -384,14 +384,14 @@ class Session:
         Raises
         ------
         InputError
-            If it is no way to read.
+            If the options are not valid.
         """
         assert self.opened is not None
         kept = self.opened.source.model_dump(exclude={"query"} if given.get("table") else set())
         self._take(replace(self.opened, source=validated(SourceOptions, {**kept, **given})))
 
     def only_known(self, names: Sequence[str]) -> None:
-        """Read only rows that have a value in these columns; what was decided about columns stays."""
+        """Read only rows that have a value in these columns; decisions about columns stay."""
         assert self.opened is not None
         before = self.opened.source.where
         quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
@@ -399,12 +399,12 @@ class Session:
         self.reread(where=known if before is None else f"({before}) and {known}")
 
     def reread(self, **given: Any) -> None:
-        """Read the same data in another way; what was decided about columns stays.
+        """Read the same data in another way; decisions about columns stay.
 
         Raises
         ------
         InputError
-            If it is no way to read.
+            If the options are not valid.
         """
         kept = {kind: state for kind, state in self._states.items() if hasattr(state, "reread")}
         self.read_as(**given)
@@ -438,7 +438,7 @@ class Session:
 
 
 async def _nobody(path: str, name: str) -> None:
-    """Accepts nothing: the data themselves are opened."""
+    """Placeholder: the data themselves have no receiver but are opened."""
 
 
 async def _write(

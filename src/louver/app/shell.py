@@ -116,11 +116,11 @@ class Shell:
             self._client.run_javascript(f"louver.unsaved = {str(has_work).lower()}")
 
     async def refresh_ledger(self) -> None:
-        """Show below the rail what is left."""
+        """Show the balance below the rail."""
         if self._session.setup.ledger is None:
             return
-        with suppress(LouverError):  # the page Ledger says what is wrong with it
-            # Without a key: no request is too late, because one made after spending must show what is left then.
+        with suppress(LouverError):  # the page Ledger shows the error
+            # Without a key, so that no request is dropped as late: one made after spending must show the new balance.
             self._session.balance = await self._session.ask(
                 ledger_left, str(self._session.setup.ledger), key=""
             )
@@ -171,7 +171,7 @@ class Shell:
             question.show()
 
     def _tell(self, error: Exception) -> None:
-        """Report that something unexpectedly went wrong: where, never what. An answer that came too late is not an error."""
+        """Report an unexpected error: its place in the code, never its message. A late answer is not an error."""
         if isinstance(error, Cancelled) or self._main.is_deleted:
             return
         with self._main:
@@ -236,7 +236,7 @@ def _rail_link(page: Page, *, is_current: bool) -> None:
 
 
 def _ledger_foot(session: Session) -> None:
-    """What can be spent, below the rail."""
+    """The balance, below the rail."""
     if session.setup.ledger is None:
         Tag("b", "b", "No ledger")
         with Tag("p", "sub"):

@@ -36,7 +36,7 @@ class NamedFile:
     Attributes
     ----------
     role : str
-        What it is for.
+        Its purpose.
     name : str
         The last part of its path.
     is_there : bool
@@ -67,7 +67,7 @@ class SpecFiles:
     names: set[str] = field(default_factory=set)
 
     def take(self, path: Path, name: str) -> None:
-        """Take in a file; it replaces one of the same name.
+        """Add a file; it replaces one of the same name.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class SpecFiles:
             section["extends"] = _last(section["extends"])
         return content
 
-    def named(self) -> list[NamedFile]:
+    def files_named(self) -> list[NamedFile]:
         """The files that the spec names, each once."""
         found = {
             (role, name): NamedFile(role, name, self._place(role, name) is not None)
@@ -122,14 +122,14 @@ class SpecFiles:
         return list(found.values())
 
     def ready(self) -> Path:
-        """Write the spec that is read: every path is that of an uploaded file. The records alone may be missing, until they are measured.
+        """Write the spec that is read: every path is that of an uploaded file. Only the records may be missing until they are measured.
 
         Raises
         ------
         InputError
             If another file is missing.
         """
-        for one in self.named():
+        for one in self.files_named():
             if not one.is_there and one.role != "records":
                 raise InputError(f"the spec names {printable(one.name)}; choose that file too.")
         content = self.content()
@@ -141,10 +141,12 @@ class SpecFiles:
 
     def missing_records(self) -> str:
         """The name of the records if they have not been given, otherwise empty."""
-        return next((one.name for one in self.named() if one.role == "records" and not one.is_there), "")
+        return next(
+            (one.name for one in self.files_named() if one.role == "records" and not one.is_there), ""
+        )
 
     def _place(self, role: str, name: str) -> str | None:
-        """How the spec that is read names a file: by its name in the same folder, or by the path that the explorer was started with."""
+        """The name of a file in the spec that is read: its name in the same folder, or the path that the explorer was started with."""
         if name in self.names and not name.lower().endswith(ENDING):
             return name
         records = self.records
@@ -157,12 +159,12 @@ def written(content: Mapping[str, Any]) -> str:
     return "".join(f"{toml_text(key)} = {toml(value)}\n" for key, value in content.items())
 
 
-def _each(content: dict[str, Any], named: Callable[[str, str], str]) -> Iterator[tuple[str, str]]:
-    """Every file that a spec names: its role and its name; `named` gives what to put there instead."""
+def _each(content: dict[str, Any], files_named: Callable[[str, str], str]) -> Iterator[tuple[str, str]]:
+    """Every file that a spec names: its role and its name; `replacement` returns the name to put there."""
     for table, key, role in list(_places(content)):
         if isinstance(table.get(key), str):
             name = _last(table[key])
-            table[key] = named(role, name)
+            table[key] = files_named(role, name)
             yield role, name
 
 
@@ -197,7 +199,7 @@ def _places(content: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]
 
 
 def moved(content: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec with what was moved on the page; None removes a key."""
+    """A spec with the changes made on the page; None removes a key."""
     own = {**content["topdown"], **section}
     kept = {key: value for key, value in own.items() if value is not None}
     return {**copy.deepcopy(dict(content)), "topdown": kept}

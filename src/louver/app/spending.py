@@ -39,7 +39,7 @@ GRANTED = Fraction(10)
 
 
 class Practice:
-    """The ledgers of a tab that samples spend from: one for each measure and neighbour relation that is tried."""
+    """The ledgers of a tab from which samples spend: one for each measure and neighbour relation that is tried."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -51,13 +51,13 @@ class Practice:
         return session.setup.releases / SAMPLE_LEDGERS / own / "sample.ledger"
 
     def balance(self, loss: Loss) -> dict[str, str]:
-        """What is left in it; the ledger is created when something is spent."""
+        """The balance; the ledger is created when something is spent."""
         new = {"granted": str(GRANTED), "left": str(GRANTED), "held": "0"}
         kind = {"measure": str(loss.measure), "neighbours": str(loss.neighbours)}
         return self._session.practice.get(self.path(loss), kind | new)
 
     async def refresh(self, loss: Loss) -> None:
-        """Read what is left."""
+        """Read the balance."""
         path = self.path(loss)
         if path.exists():
             self._session.practice[path] = await self._session.ask(ledger_left, str(path), key="")
@@ -72,25 +72,25 @@ SMALLEST, LARGEST = -20, 20
 """The slider of an amount: tenths of the decimal logarithm, 0.01 to 100."""
 LOOK_SECONDS = 0.05
 PAID = "The same noise is drawn from where it stopped, and nothing more is debited."
-PRACTICE = "It is for trying things out, and lies next to the releases. No other ledger is touched."
+PRACTICE = "It is for trying things out, and is kept next to the releases. No other ledger is charged."
 
 
 class PaidRelease(Protocol):
-    """What a page keeps about its release: its intended name and its result."""
+    """State of a page about its release: its intended name and its result."""
 
     name: str
     result: JobAnswer | None
 
 
 class Strip:
-    """What a release would cost, its name, the one button that spends, and what was released.
+    """The cost of a release, its name, the one button that spends, and the outcome.
 
     Parameters
     ----------
     session : Session
-    asked : PaidRelease
+    requested : PaidRelease
     records : str
-        Where they come from, in words.
+        Their origin, in words.
     stem : str
         Default name for releases of this page.
     loss : callable
@@ -98,23 +98,23 @@ class Strip:
     job : callable
         The job and its first arguments, before ledger and folder; or a sentence about what is missing.
     title : callable
-        Says what was released.
+        Describes the release.
     largest_unit : callable
         As for `Ledger.reserve`.
     is_sample : callable
-        Whether the records are a sample's, which spends from a ledger of its own and from no other.
+        Whether the records are a sample's, which spends from its own ledger only.
     ways : callable, optional
-        JobAnswer the name of the release that is shown; draws what else can be done with it.
+        Receives the name of the release that is shown; draws further actions for it.
     after : callable, optional
-        JobAnswer the name of the release that is shown, or None.
+        Receives the name of the release that is shown, or None.
     is_paid : callable
-        The job and its first arguments, before ledger and folder, that tells whether this was paid for and interrupted.
+        The job and its first arguments, before ledger and folder, that shows whether this was paid for and interrupted.
     """
 
     def __init__(
         self,
         session: Session,
-        asked: PaidRelease,
+        requested: PaidRelease,
         *,
         records: str,
         stem: str,
@@ -127,18 +127,18 @@ class Strip:
         after: Callable[[str | None], Awaitable[None]] | None = None,
         ways: Callable[[str], object] = lambda name: None,
     ) -> None:
-        self._session, self._asked, self._records = session, asked, records
+        self._session, self._state, self._records = session, requested, records
         self._stem, self._after, self._ways = stem, after, ways
         self._is_sample, self._practice = is_sample, Practice(session)
         self._paid_job, self._is_paid = is_paid, False
         self._paid_for: tuple[Any, ...] = ()
         self._drawn: tuple[Any, ...] = ()
-        self._named: Tag | None = None
+        self._name_shown: Tag | None = None
         self._loss, self._job, self._title, self._largest_unit = loss, job, title, largest_unit
         self._draw_cost()
         self._bar = RunBar(
             session, "spend"
-        )  # does not wait for a search: what was confirmed is what is shown now
+        )  # does not wait for a search: the confirmed request is the one shown now
         self._result = tag("div")
         self._regions = RegionView(session)
 
@@ -161,7 +161,7 @@ class Strip:
     async def show(self) -> None:
         """The current cost, and the release if there is one."""
         await self.update()
-        found = self._asked.result
+        found = self._state.result
         self._result.clear()
         if self._after is not None:
             await self._after(None if found is None else found["name"])
@@ -184,18 +184,18 @@ class Strip:
         await self._look_for_payment()
 
     def _wanted(self) -> tuple[Any, ...]:
-        """What is requested, and under which name."""
-        return self._loss(), self._paid_job(), self._asked.name
+        """The request, and the name of its release."""
+        return self._loss(), self._paid_job(), self._state.name
 
     async def _look_for_payment(self) -> None:
         loss, job, releases = self._loss(), self._paid_job(), self._session.setup.releases
         balance = self._balance(loss)
         if not self._can_spend or loss is None or job is None or balance is None:
             return
-        out = releases / (self._asked.name or "-")
+        out = releases / (self._state.name or "-")
         is_paid, wanted = False, self._wanted()
         if Fraction(balance["held"]) or work_of(out).exists():
-            with suppress(LouverError):  # the measurement itself reports what is wrong
+            with suppress(LouverError):  # the measurement itself reports the error
                 is_paid = await self._session.ask(*job, self._ledger(loss), str(out), key="paid")
         if is_paid is not self._is_paid and not self._bar.is_gone and wanted == self._wanted():
             self._paid_for = wanted
@@ -247,14 +247,14 @@ class Strip:
             ):
                 button("Make or choose one", lambda: self._session.show("ledger"), kind="mini")
             return
-        releases, name = self._session.setup.releases, self._asked.name
+        releases, name = self._session.setup.releases, self._state.name
         if not name or (releases / name).exists():
-            self._asked.name = free_name(releases, self._stem)
+            self._state.name = free_name(releases, self._stem)
         with card("pad row between wrap"):
             with tag("div", "grow"):
                 self._asks, self._keeps = tag("b", "b"), tag("p", "s sub")
             with tag("div", "row end"):
-                field("Name of the release", self._asked.name, self._set_name)
+                field("Name of the release", self._state.name, self._set_name)
                 self._button = tag("div")
 
     def _ask(self, loss: Loss) -> Confirm:
@@ -272,7 +272,7 @@ class Strip:
                     tag("td", "r", value)
             with tag("tr"):
                 tag("th", text="Name of the release", scope="row")
-                self._named = tag("td", "r", self._asked.name)
+                self._name_shown = tag("td", "r", self._state.name)
         return dialog
 
     def _sums(self, loss: Loss) -> list[tuple[str, str]]:
@@ -289,7 +289,7 @@ class Strip:
         ]
 
     def _debit(self, loss: Loss) -> Fraction:
-        """What a loss costs in the measure of the ledger and for its neighbours."""
+        """A loss in the measure of the ledger and for its neighbours."""
         balance = self._balance(loss)
         assert balance is not None
         kind = Measure(balance["measure"]), Relation(balance["neighbours"])
@@ -300,7 +300,7 @@ class Strip:
         return str(self._practice.path(loss) if self._is_sample() else self._session.setup.ledger)
 
     def _left(self, loss: Loss | None) -> tuple[str, bool]:
-        """What the ledger has now and would have left, in its own measure and for its own neighbours; and whether it can pay."""
+        """The balance now and afterwards, in the ledger's own measure and for its own neighbours; and whether it can pay."""
         balance = self._balance(loss)
         if balance is None and self._is_sample():
             return PRACTICE, False
@@ -334,9 +334,9 @@ class Strip:
         return f"{counted}{has} and keeps {amount_text(left - debit)}.{practice}", True
 
     async def _set_name(self, value: str) -> None:
-        self._asked.name = value.strip()
-        if self._named is not None and not self._named.is_deleted:
-            self._named.text = self._asked.name
+        self._state.name = value.strip()
+        if self._name_shown is not None and not self._name_shown.is_deleted:
+            self._name_shown.text = self._state.name
         await self._look_for_payment()
 
     async def _measure(self) -> None:
@@ -348,7 +348,7 @@ class Strip:
             self._bar.tell(job)
             return
         try:
-            out = out_folder(session.setup.releases, self._asked.name)
+            out = out_folder(session.setup.releases, self._state.name)
         except LouverError as error:
             self._bar.tell(str(error))
             return
@@ -362,7 +362,7 @@ class Strip:
         if not self._bar.is_gone:
             await self.show()
         elif self._bar.sentence:
-            session.tell(f"the measurement for {self._asked.name}: {self._bar.sentence}")
+            session.tell(f"the measurement for {self._state.name}: {self._bar.sentence}")
 
     async def _is_as_shown(self, loss: Loss | None) -> bool:
         """Whether the ledger has the same balance as at confirmation; others may have spent from it."""
@@ -371,13 +371,11 @@ class Strip:
         now = self._balance(loss)
         if before is None or now is None or before["left"] == now["left"]:
             return True
-        self._bar.tell(
-            "the ledger has been used by others in the meantime; look at what is left, then measure."
-        )
+        self._bar.tell("the ledger has been used by others in the meantime; check the balance, then measure.")
         return False
 
     async def _spend(self, job: tuple[Any, ...], out: str, loss: Loss | None) -> None:
-        before, name = self._balance(loss), self._asked.name
+        before, name = self._balance(loss), self._state.name
         assert loss is not None
         if self._is_sample():
             await self._practice.make(loss)
@@ -385,7 +383,7 @@ class Strip:
         await self._refresh_ledger(loss)
         after = self._balance(loss)
         if found is not None:
-            self._asked.result = {**found, "name": name, "paid": _paid(before, after)}
+            self._state.result = {**found, "name": name, "paid": _paid(before, after)}
         elif self._bar.is_cancelled:
             self._bar.tell(_stopped(before, after, is_there=Path(out).exists()))
 
@@ -404,14 +402,14 @@ def _paid(before: JobAnswer | None, after: JobAnswer | None) -> str:
 
 
 def _stopped(before: JobAnswer | None, after: JobAnswer | None, *, is_there: bool) -> str:
-    """What a cancelled measurement left behind."""
+    """The state after a cancelled measurement."""
     if is_there:
-        return "cancelled too late: the release is there, and paid for; see Releases."
+        return "cancelled too late: the release was written and paid for; see Releases."
     if before is None or after is None or before["left"] == after["left"]:
         return "cancelled: nothing was spent."
     return (
-        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Go on under the "
-        "same name: the noise is the same, and nothing more is paid."
+        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Continue under the same name:"
+        "the noise is the same, and nothing more is debited."
     )
 
 
@@ -438,13 +436,13 @@ def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], 
 
     def typed(text: str) -> Any:
         try:
-            asked = fraction_of(text.strip(), "the amount")
+            requested = fraction_of(text.strip(), "the amount")
         except LouverError:
             shown.set(aria_invalid="true")
             return None
         shown.set(aria_invalid=None)
-        slider.set(value=position(asked))
-        return handler(asked)
+        slider.set(value=position(requested))
+        return handler(requested)
 
     slider.changed(slid, "input")
     shown.changed(typed)
@@ -454,7 +452,7 @@ def amount_slider(measure: str, amount: Fraction, handler: Callable[[Fraction], 
 
 
 def _typed(amount: Fraction) -> str:
-    """An amount as one would type it: a decimal number, or a fraction if no decimal is exact."""
+    """An amount as a user would type it: a decimal number, or a fraction if no decimal is exact."""
     short = f"{float(amount):.6g}"
     return short if Fraction(short) == amount else str(amount)
 

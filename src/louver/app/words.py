@@ -28,17 +28,17 @@ COUNT_PEOPLE = "Count people, not households, although records have a household 
 PHRASES = (
     (
         r"let that ledger pay \(`louver ledger[^`]*`\), or say with --new-population that they are other people \(.*?\)",
-        "on the page Ledger, choose that ledger and admit the open data, or say of this one that its people are others",
+        "on the page Ledger, choose that ledger and admit the open data, or state that this ledger's people are different",
     ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
     (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
     (
-        r"say with --new-population that these are other people, or that you have checked",
+        r"confirm with --new-population that these are other people, or that you have checked",
         f'tick "{NEW_POPULATION}" if they are, or if you have checked',
     ),
-    (r"say with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
-    (r"by --new-population they count as other people", "as you say, they count as other people"),
+    (r"confirm with --new-population that these are other people", f'tick "{NEW_POPULATION}" if they are'),
+    (r"with --new-population they count as other people", "as you say, they count as other people"),
     (r"by an earlier --new-population they", "as you said of an earlier publication, they"),
     (r"audit them again with --register", "audit them again on the page Audit"),
     (r"name it in --unit\b", 'give it the role "Household or unit" on the page Data'),
@@ -102,7 +102,7 @@ def date_text(stamp: str) -> str:
 
 
 def natural_order(labels: Sequence[str]) -> list[int]:
-    """Places of labels in their natural order: those that begin with a number by it, then all others as they were.
+    """Positions of labels in their natural order: those that begin with a number in the order of the number, then all others unchanged.
 
     Examples
     --------
@@ -130,14 +130,14 @@ def share_text(share: float) -> str:
 
 
 def without_flags(text: str) -> str:
-    """A message of a verb as a page shows it: options are referred to by what they control.
+    """A message of a verb as a page shows it: the names of options are replaced by those of the controls.
 
     Examples
     --------
     >>> without_flags("Not compared with other releases (--against): ask for --max-size 5.")
     'Not compared with other releases: ask for max size 5.'
-    >>> without_flags("pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people (`c`).")
-    'pays; on the page Ledger, choose that ledger and admit the open data, or say of this one that its people are others.'
+    >>> without_flags("pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people
+    (`c`).") 'pays; on the page Ledger, choose that ledger and admit the open data, or state that this ledger's people are different.'
     """
     for pattern, content in PHRASES:
         text = re.sub(pattern, content, text)

@@ -1,8 +1,8 @@
-"""Work off the event loop, in a process of its own that Cancel really ends.
+"""Work outside the event loop, in a separate process that Cancel really ends.
 
-A request has a number and a key; a newer one with the same key makes an older one late, and late answers are dropped. Cancelling
-asks first, as `Run` does everywhere; where nothing has ended after `GRACE_SECONDS` the process is killed. Requests are worked on one
-after the other, so that requests not yet begun lose nothing by the end of a process: another one is asked.
+A request has a number and a key; a newer one with the same key makes an older one late, and late answers are dropped. Cancelling first
+asks, as `Run` does everywhere; if the work has not ended after `GRACE_SECONDS`, the process is killed. Requests are worked on one
+after the other, so that requests not yet begun lose nothing when a process ends: another process takes them over.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OUTCOMES: dict[str, Callable[..., Any]] = {
     "error": LouverError,
     "cancelled": Cancelled,
 }
-"""How a process reports the end of a request and its outcome."""
+"""Messages by which a process reports the end of a request and its outcome."""
 
 
 class Late(Cancelled):
@@ -84,7 +84,7 @@ class Worker:
         LouverError
             What the job raised, as one sentence.
         """
-        for number in self._named(key) if key else ():
+        for number in self._with_key(key) if key else ():
             self._settle(number, Late())
             self._write(number, END)
         number = next(self._numbers)
@@ -104,7 +104,7 @@ class Worker:
         self, key: str, progress: Progress | None, standing: Standing | None
     ) -> asyncio.Future[Any] | None:
         """Report a request's progress to another caller; returns its outcome, or None if no such request is under way."""
-        found = self._named(key)
+        found = self._with_key(key)
         if not found:
             return None
         request = self._waiting[found[0]]
@@ -113,17 +113,17 @@ class Worker:
 
     def cancel(self, key: str = "", but: Container[str] = ()) -> None:
         """End the requests with this key, or all but some; a process that does not respond is killed."""
-        asked = [number for number in self._named(key) if self._waiting[number].key not in but]
+        ending = [number for number in self._with_key(key) if self._waiting[number].key not in but]
         running = self._sent[0] if self._sent else 0
-        for number in asked:
+        for number in ending:
             self._write(number, END)
             if number != running:
                 self._settle(number, Cancelled())
-        if asked and (running in asked or running not in self._waiting):
+        if ending and (running in ending or running not in self._waiting):
             asyncio.get_running_loop().call_later(GRACE_SECONDS, self._kill_if_running, running)
 
     def hurry(self) -> None:
-        """Ask searches for the best they have."""
+        """Ask searches for their best result so far."""
         for number in list(self._waiting):
             self._write(number, HURRY)
 
@@ -138,13 +138,13 @@ class Worker:
         threading.Thread(target=_listen, args=(self._child, loop, self._hear), daemon=True).start()
 
     def close(self) -> None:
-        """End the process, and let callers that wait for it go on."""
+        """End the process, and release callers that wait for it."""
         for number in list(self._waiting):
             self._settle(number, Cancelled())
         self._sent.clear()
         self._end()
 
-    def _named(self, key: str) -> list[int]:
+    def _with_key(self, key: str) -> list[int]:
         """Pending requests with a given key; without a key, all of them."""
         return [number for number, request in self._waiting.items() if not key or request.key == key]
 
@@ -152,7 +152,7 @@ class Worker:
         self._send(pickle.dumps((number, None, word)))
 
     def _send(self, packed: bytes) -> bool:
-        """Whether the process could be reached; one that has ended cannot."""
+        """Whether the process received the message; one that has ended does not."""
         if self._child is None or self._child.stdin is None:
             return False
         try:
@@ -170,17 +170,17 @@ class Worker:
         if message is None:
             self._gone()
             return
-        kind, number, what = message
+        kind, number, content = message
         request = self._waiting.get(number)
         if kind in OUTCOMES:
             self._sent = [other for other in self._sent if other != number]
-            self._settle(number, OUTCOMES[kind](*what))
+            self._settle(number, OUTCOMES[kind](*content))
         elif request is None:
             return
         elif kind == "standing" and request.standing is not None:
-            request.standing(*what)
+            request.standing(*content)
         elif kind == "progress" and request.progress is not None:
-            request.progress(*what)
+            request.progress(*content)
 
     def _settle(self, number: int, outcome: Any) -> None:
         request = self._waiting.pop(number, None)
@@ -204,7 +204,7 @@ class Worker:
             child.wait()
 
     def _gone(self) -> None:
-        """The process has ended: what it worked on is no longer awaited."""
+        """Handle the end of the process: its current request is no longer awaited."""
         self._child = None
         for number in self._sent[:1]:
             self._settle(
@@ -224,7 +224,7 @@ class Worker:
 
 
 def prepare() -> None:
-    """Start a process that the next session takes over, unless one waits already."""
+    """Start a process that the next session takes over, unless one is waiting already."""
     if not _spares:
         child = _spawn()
         assert child.stdin is not None
@@ -246,7 +246,7 @@ def end_spares() -> None:
 
 
 def _spawn() -> subprocess.Popen[bytes]:
-    """A process that waits for jobs; in a session of its own, so that Ctrl-C at the terminal reaches only us."""
+    """A process that waits for jobs; in its own process group, so that Ctrl-C at the terminal reaches only the server."""
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", START],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The process in which a session's jobs run: reads requests from stdin, works, writes what happens to stdout.
+"""The process in which a session's jobs run: reads requests from stdin, runs them, and writes events to stdout.
 
 Started by `work.Worker`. A thread reads, so that a request to cancel arrives while a job runs; data and kernels stay loaded
 between jobs. Any error is sent back as one sentence that contains no value from the data.
@@ -23,7 +23,7 @@ from louver.run import Run
 __all__ = ["END", "HURRY", "load_jobs", "main"]
 
 END, HURRY = ("end",), ("hurry",)
-"""What a request without a function tells an earlier one: to stop, or to return the best result so far."""
+"""The effect on an earlier request of a request without a function: stop, or return the best result so far."""
 Job = tuple[int, Callable[..., Any], tuple[Any, ...]]
 
 
@@ -34,8 +34,8 @@ class _MessageLine:
         self._stream = stream
         self._lock = threading.Lock()
 
-    def send(self, kind: str, number: int, *what: Any) -> None:
-        packed = pickle.dumps((kind, number, what))
+    def send(self, kind: str, number: int, *content: Any) -> None:
+        packed = pickle.dumps((kind, number, content))
         with self._lock:
             self._stream.write(packed)
             self._stream.flush()
@@ -44,7 +44,7 @@ class _MessageLine:
 def main() -> None:
     """Work until stdin ends."""
     line = _MessageLine(os.fdopen(os.dup(1), "wb"))
-    os.dup2(2, 1)  # nothing that a library prints may get mixed in
+    os.dup2(2, 1)  # output of libraries must not get mixed in
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     runs: dict[int, Run] = {}
     threading.Thread(target=_read, args=(sys.stdin.buffer, line, jobs, runs), daemon=True).start()
@@ -80,7 +80,7 @@ def _read(stream: BinaryIO, line: _MessageLine, jobs: queue.SimpleQueue[Job], ru
 
                 runs[number] = Run(show, stand=stand)
                 jobs.put((number, function, args))
-            elif (run := runs.get(number)) is not None:  # it may end at this very moment
+            elif (run := runs.get(number)) is not None:  # it may end at this moment
                 run.hurry() if args == HURRY else run.cancel()
     finally:
         os._exit(0)

@@ -1,7 +1,7 @@
 """audit: what several tables published from the same records disclose together.
 
 Wright & Smucker (2014), section 4.4, leave it open. `louver.audit(...)` bounds every cell by all tables at once, proves and
-attains the bounds in integers, and says which tables are responsible.
+attains the bounds in integers, and names the tables that are responsible.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _published(
     register: MatchedRegister | None,
     report: Report | None,
 ) -> JointAudit:
-    """Write the tables and remember them, unless cells are disclosed, or may be."""
+    """Write the tables and enter them into the register, unless cells are disclosed, or may be."""
     options = request.options
     if options.publish is None or register is None or found.refusal is not None:
         return found
@@ -189,9 +189,9 @@ def _published(
 def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) -> LoadedTables:
     options, schema, source = request.options, request.schema, request.source
     entries = () if register is None else register.entries
-    named, labels = attribute_names(options), _filter(request, register)
-    named = tuple(dict.fromkeys((*named, *labels)))
-    names = tuple(dict.fromkeys((*named, *earlier_names(entries, named))))
+    wanted, labels = attribute_names(options), _filter(request, register)
+    wanted = tuple(dict.fromkeys((*wanted, *labels)))
+    names = tuple(dict.fromkeys((*wanted, *earlier_names(entries, wanted))))
     zeros = () if schema is None else schema.structural_zeros
     zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
@@ -204,11 +204,11 @@ def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) ->
     reading = {**source.opening(), **({} if register is None else {"where": None})}
     with open_source(request.data, **reading, run=request.run) as opened:
         check_columns(
-            entries, named, (*opened.columns, *(name for words in source.wide.values() for name in words))
+            entries, wanted, (*opened.columns, *(name for words in source.wide.values() for name in words))
         )
         is_counted = source.weight is not None or bool(source.wide) or options.unit is not None
         if not is_counted and (likely := unit_names(opened, names)):
-            # A hierarchy of the spec may be made of further columns.
+            # A hierarchy of the spec may need further columns.
             opened.hold(
                 [*(name for name in names if name in opened.types), *likely] if schema is None else ()
             )
@@ -224,7 +224,7 @@ def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) ->
 
 
 def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptions]) -> Histogram:
-    """The records counted by some columns, the last being that of units where one is named."""
+    """The records counted by some columns; the column of units, if there is one, comes last."""
     unit, source = request.options.unit, request.source
     if unit is None:
         return tabulate(opened, names, weight=source.weight, wide=source.wide, schema=request.schema)
@@ -245,7 +245,7 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
 def _filter(
     request: Request[AuditOptions], register: MatchedRegister | None
 ) -> Mapping[str, tuple[str, ...]]:
-    """With a register: the labels that the source's `where` lets through."""
+    """With a register: the labels that satisfy the source's `where`."""
     source = request.source
     if register is None or source.where is None:
         return {}

@@ -1,10 +1,10 @@
 """What to leave out or coarsen so that no small cell is disclosed exactly.
 
-Every set of pieces that discloses a cell must lose a piece. The cheapest pieces that hit all sets found so far are left out, what
-remains is audited again, and new sets are added until nothing is disclosed (implicit hitting set). Then each omitted piece is put
+Every set of pieces that discloses a cell must lose a piece. The cheapest pieces that hit all sets found so far are left out, the rest is
+audited again, and new sets are added until nothing is disclosed (implicit hitting set). Then each omitted piece is put
 back in the finest coarser form that is safe: categories of one attribute merged step by step, down to a table without it. These
-steps nest, so the finest safe one is found by bisection. What is judged is the coarser table with all its counts; the same table
-rounded or with hidden cells discloses less.
+steps nest, so the finest safe one is found by bisection. The coarser table is judged with all its counts; the same table rounded or with
+hidden cells discloses less.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXPLAINED_AT_ONCE = 3
 
 
 Ask = Callable[[LoadedTables, float], Small]
-"""The small groups that pieces disclose, or may disclose, as far as found before a deadline."""
+"""The small groups that pieces disclose, or may disclose, found before a deadline."""
 
 
 def advise(
@@ -48,8 +48,8 @@ def advise(
 ) -> Advice | None:
     """Pieces to leave out, and which of them may stay in a coarser form. Only tables are considered; they come first, with these kinds.
 
-    What is left is asked about again as a whole (`ask`): it may disclose a larger group that holds one of `small`. None where
-    not even leaving all of them out helps, or time ran out before anything was found.
+    The rest is audited again as a whole (`ask`): it may disclose a larger group that contains one of `small`. None if not even leaving all
+    of them out helps, or if time ran out before anything was found.
     """
     sets = {frozenset(reason.pieces) for reason in reasons if reason is not None}
     is_least = None not in reasons
@@ -73,7 +73,7 @@ def advise(
         new = explain(left, some.cells, some.floor, some.ceiling, run, deadline)
         found = {frozenset(rest[number] for number in reason.pieces) for reason in new if reason is not None}
         if not found - sets:
-            # The cells are neither proved disclosed nor shown safe: leave out every piece that involves them.
+            # The cells are neither proved disclosed nor proved safe: leave out every piece that involves them.
             found = {frozenset(rest)}
             is_least = False
         sets |= found
@@ -110,7 +110,7 @@ def _cheapest(sets: set[frozenset[int]], costs: Sequence[int]) -> set[int] | Non
     return {number for number, var in enumerate(is_out) if solver.value(var)}
 
 
-# Coarser instead of nothing ---------------------------------------------------------------------------------------
+# Coarser forms ---------------------------------------------------------------------------------------
 
 
 def _with_coarser(

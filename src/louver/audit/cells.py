@@ -1,8 +1,8 @@
-"""Cells that an audit asks about, as sums of unknowns, and how many people or units they hold.
+"""Cells that an audit examines, as sums of unknowns, and how many people or units they contain.
 
-Units are households, or patients with several records: nine people of one household are one unit. Numbers of units do not add up over cells,
-because a unit may have members in several. `UnitCounts.weights` do add up and never exceed the number of units of a group, so a search by
-sums misses no group with few units.
+Units are households, or patients with several records: nine people of one household are one unit. Numbers of units do not add up over
+cells, because a unit may have members in several. `UnitCounts.weights` do add up and never exceed the number of units of a group, so a
+search by sums misses no group with few units.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class UnitCounts:
         return len(np.unique(np.concatenate(parts))) if parts else 0
 
     def within(self, is_kept: NDArray[np.bool_]) -> UnitCounts:
-        """The same without the people of some joint cells."""
+        """Number of distinct units without the people of some joint cells."""
         chosen = is_kept[self.cell]
         return replace(
             self,

@@ -1,7 +1,7 @@
 """Tables of counts: with totals, with cells hidden by a mark, rounded to a base.
 
-A hidden cell is not an unknown number: everybody can see that empty cells are shown, and the rule that hides counts below a limit is no
-secret. The audit gives its reader that knowledge.
+A hidden cell is not an arbitrary number: everybody can see that empty cells are shown, and the rule that hides counts below a limit is no
+secret. The audit assumes that its reader knows this.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["HIDDEN", "Counts", "bounds_of_mark"]
 COUNT = re.compile(r"[0-9]{1,13}(\.0*)?")
 
 HIDDEN = -1
-"""What stands for a mark among the printed numbers of a table."""
+"""Code of a mark among the printed numbers of a table."""
 
 
 class Counts:
@@ -61,7 +61,7 @@ class Counts:
             for attribute in attributes:
                 if table.totals and table.total in attribute.labels:
                     raise InputError(
-                        f'table "{table.name}" has totals called "{table.total}", and attribute "{attribute.name}" has a label of that name; '
+                        f'table "{table.name}" calls its totals "{table.total}", which is also a label of attribute "{attribute.name}";'
                         "choose another name with total.",
                         option="tables",
                         column=attribute.name,
@@ -111,7 +111,7 @@ def _margins(table: AuditTableOptions, cross: Cross) -> list[Cross]:
 def _computed(
     table: AuditTableOptions, crosses: Sequence[Cross], domain: Domain, truth: IntArray
 ) -> tuple[Margin, ...]:
-    """What a table computed from the records says: counts, hidden where small or named, or rounded."""
+    """What a table computed from the records says: counts, hidden where small or listed, or rounded."""
     counts = [domain.sums(cross, truth) for cross in crosses]
     hidden = [_listed_as_hidden(table, cross, domain) for cross in crosses]
     if table.below is not None:
@@ -135,7 +135,7 @@ def _computed(
 
 
 def bounds_of_mark(table: AuditTableOptions, hidden: IntArray | None) -> tuple[int, int]:
-    """Least and greatest value that a hidden cell of a table may have, for a reader who sees one mark for all of them.
+    """Least and greatest value that a hidden cell of a table may have, for a reader who sees the same mark for all of them.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def _count(table: AuditTableOptions, text: str | None, where: str, number: int) 
 def _check_unlisted(
     table: AuditTableOptions, by: tuple[str, ...], line: IntArray, is_hidden: NDArray[np.bool_], where: str
 ) -> None:
-    """Cells that a file leaves out are zero, hidden, or an error, as the table says."""
+    """Cells that a file leaves out are zero, hidden, or an error, as the options of the table state."""
     if (line > 0).all():
         return
     if table.unlisted is None:
@@ -318,7 +318,7 @@ def _checked(
 def _groupings(attribute: Attribute, people: IntArray) -> Iterator[list[tuple[str, ...]]]:
     """Labels in groups, one group fewer each time: the group with the fewest people joins its smaller neighbour.
 
-    Any two are neighbours where the labels have no order. A missing value stays by itself.
+    If the labels have no order, any two are neighbours. A missing value stays by itself.
     """
     kept = [code for code, label in enumerate(attribute.labels) if label != attribute.missing]
     groups = [([code], int(people[code])) for code in kept]

@@ -1,4 +1,4 @@
-"""Why a cell can be derived: a smallest set of tables that is enough, and the reason in a sentence."""
+"""Why a cell can be derived: a smallest sufficient set of tables, and the reason in a sentence."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class _ReasonSearch:
                 self.doubtful.add(number)
 
     def shrink_one(self) -> None:
-        """Leave pieces out, halves first, while the first open cell stays confined; then try the set on all others."""
+        """Drop pieces, halves first, as long as the first open cell stays confined; then try the set on all others."""
         first = self.open[0]
         kept = list(range(len(self.loaded.pieces)))
         if self.holds(kept, [first])[0] != 1:
@@ -155,7 +155,7 @@ CONTRADICTION_EFFORT = 2.0
 
 
 def contradiction(loaded: LoadedTables, run: Run) -> InfeasibleError:
-    """The error that names a smallest set of pieces that no table agrees with."""
+    """The error about a smallest set of pieces that no table agrees with."""
     numbers = _smallest(loaded, run)
     names = [f'"{loaded.pieces[number].name}"' for number in numbers]
     if len(names) == 1:
@@ -240,7 +240,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rules:
-    """What every table has to agree with.
+    """Everything that a table must agree with.
 
     Attributes
     ----------
@@ -321,7 +321,9 @@ def fewest(rules: Rules, copies: list[Copy], effort: float, seconds: float, run:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
-    solver.parameters.linearization_level = 2  # without it even three small tables are not proved
+    solver.parameters.linearization_level = (
+        2  # without it the optimum is not proved even for three small tables
+    )
     solver.parameters.max_deterministic_time = effort
     solver.parameters.max_time_in_seconds = max(0.1, seconds)
     with run.interrupting(solver.stop_search):
@@ -341,7 +343,7 @@ def _add_table(
     is_hidden: dict[int, cp_model.IntVar],
     has_more: dict[int, cp_model.IntVar],
 ) -> None:
-    """Whole numbers that agree with all that is shown and have the count outside its window."""
+    """Whole numbers that agree with everything shown and have the count outside its window."""
     system = rules.system
     unknowns = [model.new_int_var(0, rules.largest, "") for _ in range(system.n_columns)]
     own = {int(row): cell for cell, row in enumerate(rules.rows)}

@@ -40,7 +40,7 @@ class GroupSearch:
     Attributes
     ----------
     descriptions : Descriptions
-    n_asked : int
+    n_tested : int
         Groups of fewer than `small` people that were tested; with units, groups that may have fewer than `small` of them.
     found : list of Box
         Groups that are determined; none of them holds another, or a determined cell that was known before.
@@ -53,7 +53,7 @@ class GroupSearch:
     """
 
     descriptions: Descriptions
-    n_asked: int
+    n_tested: int
     found: list[Box]
     undecided: list[Box]
     is_whole: bool
@@ -69,7 +69,7 @@ def search_groups(
     run: Run,
     deadline: float = np.inf,
 ) -> GroupSearch | None:
-    """Ask about every group of fewer than `small` people, or units where they are known.
+    """Test every group of fewer than `small` people, or units where they are known.
 
     Parameters
     ----------
@@ -78,18 +78,18 @@ def search_groups(
 
     Returns
     -------
-    None where no table is known to count from.
+    None if no table is known to start from.
     """
     walk(problem, witnesses, run)
     if not witnesses.is_based.all():
         return None
     search = _GroupSearch(loaded, problem, witnesses, known, small, run, deadline)
     search.go()
-    return search.asked()
+    return search.outcome()
 
 
 class _GroupSearch:
-    """Groups found, groups left open, and what is known to be determined so far."""
+    """Groups found, groups left open, and the sums known to be determined so far."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _GroupSearch:
         self.undecided: dict[Box, None] = {}
         self.refuted: set[Box] = set()
         self.n_units: dict[Box, int] = {}
-        self.n_asked = 0
+        self.n_tested = 0
         self.is_whole = True
 
     def is_late(self) -> bool:
@@ -136,9 +136,9 @@ class _GroupSearch:
             counts, limit = units.weights, units.limit(self.small)
         seen = self.descriptions.unmoved(counts, moves, limit, self.run)
         while seen is None:
-            self.n_asked, self.descriptions = 0, next(self.wider)
+            self.n_tested, self.descriptions = 0, next(self.wider)
             seen = self.descriptions.unmoved(counts, moves, limit, self.run)
-        self.n_asked = max(self.n_asked, seen.n_asked)
+        self.n_tested = max(self.n_tested, seen.n_tested)
         shape = self.loaded.domain.shape
         listed = seen.boxes if units is None else self._of_few(units, seen.boxes, moves)
         boxes = [box for box in listed if box not in self.undecided and box not in self.refuted]
@@ -146,7 +146,7 @@ class _GroupSearch:
         return self._news(boxes), seen.is_whole
 
     def _of_few(self, units: UnitCounts, boxes: list[Box], moves: Moves) -> list[Box]:
-        """Groups of few units among those of low weight, and among what remains of these without labels that nothing moves."""
+        """Groups of few units among those of low weight, and among the rest of these without labels that nothing moves."""
         found: dict[Box, None] = {}
         for box in boxes:
             if self._is_few(units, box):
@@ -180,7 +180,7 @@ class _GroupSearch:
         forms = box_forms(self.problem, self.loaded.domain.shape, boxes)
         verdict = fixed(self.problem, forms, self.witnesses, self.run, self.deadline)
         self.undecided.update(dict.fromkeys(box for box, one in zip(boxes, verdict, strict=True) if one < 0))
-        # Some are ruled out by a tight bound, without a table whose moves would show it.
+        # Some are ruled out by a tight bound alone, without a table whose moves would show it.
         self.refuted.update(box for box, one in zip(boxes, verdict, strict=True) if one == 0)
         for number in np.flatnonzero(verdict == 1):
             form = csr_array(forms.upper[[number]])
@@ -193,10 +193,10 @@ class _GroupSearch:
         if not self.found:
             self.undecided.update(dict.fromkeys(left))
 
-    def asked(self) -> GroupSearch:
+    def outcome(self) -> GroupSearch:
         return GroupSearch(
             descriptions=self.descriptions,
-            n_asked=self.n_asked,
+            n_tested=self.n_tested,
             found=self.found,
             undecided=list(self.undecided),
             is_whole=self.is_whole,

@@ -1,10 +1,10 @@
 """Further cells to hide, so that no small cell of the tables can be derived (secondary suppression).
 
-Small counts are hidden first. A count is protected when some table that agrees with all that a reader knows has it outside
-its window; the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells
-are one problem. For each count that is still confined a linear program looks for a near table that differs in few shown
-cells, what is not needed is shown again, and for small tables a constraint solver looks for the fewest of all. Every
-pattern is judged by the audit's own decision.
+Small counts are hidden first. A count is protected when some table that agrees with everything a reader knows has it outside its window;
+the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells
+are one problem. For each count that is still confined a linear program looks for a nearby table that differs in few shown cells, cells
+that are not needed are shown again, and for small tables a constraint solver looks for the minimum. Every pattern is judged by the audit's
+own decision.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ ONE_EFFORT, ALL_EFFORT = 2.0, 6.0
 Bools = NDArray[np.bool_]
 
 Ask = Callable[[Sequence[Piece], float], tuple[Small, bool]]
-"""The small counts that the audit finds disclosed, or possibly so, within a time limit; whether it checked all it had to."""
+"""The small counts that the audit finds disclosed, or possibly so, within a time limit; whether the search was complete."""
 
 
 class Reader(IntEnum):
-    """Whom a count is protected from.
+    """The reader from whom a count is protected.
 
     The knowing reader can tell which hidden cells are small: those range from 1 to below the limit, and the others do not.
-    The plain reader sees one mark, and knows what it means.
+    The plain reader sees one mark for all, and knows its meaning.
     """
 
     KNOWING = 0
@@ -188,7 +188,7 @@ class _Work:
         self.reader = self._readers(np.arange(len(floor)))
         self.judged: dict[tuple[bytes, int], Bools] = {}
 
-    # What there is to protect -----------------------------------------------------------------------------------
+    # Counts to protect -----------------------------------------------------------------------------------
 
     @property
     def n_unknowns(self) -> int:
@@ -220,7 +220,9 @@ class _Work:
         return bool(self.confined(hidden)[new].any())
 
     def _readers(self, some: IntArray) -> NDArray[np.int8]:
-        """Which readers can be kept from counts: those whom the pattern that hides most keeps out, since hiding more discloses no more."""
+        """From which readers counts can be protected: those from whom the pattern that hides most protects them, since hiding more never
+        discloses more.
+        """
         readers = np.full(len(some), Reader.KNOWING, dtype=np.int8)
         rest = np.flatnonzero(self._verdicts(self.most, self.knowing, some) != 0)
         verdict = self._verdicts(self.most, self.plain(self.most), some[rest])
@@ -289,7 +291,7 @@ class _Work:
         lower, upper = self.knowing
         return self._problem(self.most, (lower, np.minimum(upper, MAX_COUNT)))
 
-    # Judging ----------------------------------------------------------------------------------------------------
+    # Decisions ----------------------------------------------------------------------------------------------------
 
     def left(self) -> float:
         return max(0.0, self.deadline - time.monotonic())
@@ -320,7 +322,7 @@ class _Work:
             self.judged[key] = found
         return self.judged[key]
 
-    # Searching --------------------------------------------------------------------------------------------------
+    # Search --------------------------------------------------------------------------------------------------
 
     def grown(self, hidden: Bools) -> Bools:
         """Hide more cells until every count that can be protected is protected."""
@@ -397,14 +399,16 @@ class _Work:
         return moved
 
     def _nearest_whole(self, count: int, hidden: Bools) -> Bools | None:
-        """The same in whole numbers, with the fewest further cells, where the linear program's table will not do."""
+        """A sparse change in whole numbers, with the fewest further cells, where the linear program's table does not suffice."""
         found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
         return found.hidden
 
     def proposed(self, hidden: Bools) -> Bools | None:
-        """A pattern of the engine for the counts that are protected from the knowing reader; None where none is needed, or it cannot be asked.
+        """A pattern of the engine for the counts that are protected from the knowing reader; None if none is needed, or if the engine
+        cannot state the problem.
 
-        It adds to what is hidden, or begins again, by number and by number and people; the best of these is taken.
+        It extends the hidden cells or starts from nothing, minimising the number of cells or the number and their people; the best of
+        these is taken.
         """
         some = np.flatnonzero((self.reader == Reader.KNOWING) & self.confined(hidden))
         if not len(some):
@@ -444,9 +448,9 @@ class _Work:
         )
 
     def pruned(self, hidden: Bools, kept: Bools) -> Bools:
-        """Show again what is not needed, costliest first: many cells at once, then fewer, for half of the time that is left.
+        """Show again cells that are not needed, costliest first: many cells at once, then fewer, for half of the time that is left.
 
-        With the engine, only what was added to its proposal is tried, as it has shown again what it could.
+        With the engine, only cells added to its proposal are tried, since it has already shown again what it could.
         """
         until = time.monotonic() + self.left() / 2
         hidden = hidden.copy()
@@ -501,7 +505,7 @@ class _Work:
             ceiling=int(self.counts.ceiling[count]),
         )
 
-    # What was found ---------------------------------------------------------------------------------------------
+    # Results ---------------------------------------------------------------------------------------------
 
     def patterns(self, hidden: Bools, is_answered: bool, bound: int) -> dict[int, Pattern]:
         """The pattern of each table; `is_answered` says that the audit of it was completed."""

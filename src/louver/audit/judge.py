@@ -53,7 +53,7 @@ __all__ = ["Findings", "judge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
-    """Judged cells, advice where small cells are disclosed, and what was asked."""
+    """Judged cells, advice if small cells are disclosed, and the question that was examined."""
 
     cells: tuple[AuditedCell, ...]
     advice: Advice | None
@@ -63,7 +63,7 @@ class Findings:
 
 
 def judge(loaded: LoadedTables, options: AuditOptions, run: Run) -> Findings:
-    """Bound, ask about all groups, classify, explain and advise, within the seconds of the options."""
+    """Bound, test all groups, classify, explain and advise, within the seconds of the options."""
     started = time.monotonic()
     try:
         answers = _answers(loaded, options, run, started)
@@ -116,7 +116,7 @@ class _Answers:
 
 
 def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: float) -> _Answers:
-    """All answers that the options ask for."""
+    """All answers that the options request."""
     groups = choose_targets(loaded, options)
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
@@ -131,44 +131,44 @@ def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: flo
     )
     bounds = targets.answered(started)
     is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_GROUPS * options.seconds
-    asked = None
+    search = None
     if options.publish is not None or not loaded.targets:
         known = _known(problem, groups, bounds, options)
         share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
         known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
-        asked = search_groups(
+        search = search_groups(
             loaded, problem, witnesses, known, options.small, run, started + share * options.seconds
         )
-    question = _question(loaded, options, groups, asked, is_late)
-    if asked is not None:
-        described, more = _described(loaded, witnesses, problem, asked)
+    question = _question(loaded, options, groups, search, is_late)
+    if search is not None:
+        described, more = _described(loaded, witnesses, problem, search)
         groups, bounds = [*groups, *described], bounds.followed_by(more)
     return _Answers(problem=problem, groups=groups, bounds=bounds, question=question)
 
 
 def _if_followed(loaded: LoadedTables, options: AuditOptions, run: Run) -> int | None:
-    """Small counts that readers who know the exceptions to nearly exact rules can work out; None where this is undecided."""
+    """Small counts that readers who know the exceptions to nearly exact rules can derive; None if this is undecided."""
     rest = followers(loaded)
     if rest is None or loaded.truth is None:
         return 0 if _is_always_together(loaded) else None
-    asked = options.model_copy(update={"decide": True, "within": 0.0})
-    answers = _answers(rest, asked, run, time.monotonic())
+    search = options.model_copy(update={"decide": True, "within": 0.0})
+    answers = _answers(rest, search, run, time.monotonic())
     true = true_counts(answers.groups)
     real = [count_members(loaded, g.assign, loaded.domain.n_cells)[g.cells] for g in answers.groups]
     is_small = np.concatenate(real) < options.small
-    status = classify(answers.bounds, true, asked)
-    is_bad = is_small & is_disclosed(answers.bounds, status, group_sizes(answers.groups), asked)
+    status = classify(answers.bounds, true, search)
+    is_bad = is_small & is_disclosed(answers.bounds, status, group_sizes(answers.groups), search)
     if is_bad.any():
         return _n_distinct(answers.problem, join_cells(answers.groups).pick(np.flatnonzero(is_bad)))
-    is_open = bool((is_small & answers.bounds.is_undecided).any()) or not answers.question.is_reached
+    is_open = bool((is_small & answers.bounds.is_undecided).any()) or not answers.question.is_complete
     return None if is_open else 0
 
 
 def _is_always_together(loaded: LoadedTables) -> bool:
     """Whether each piece names both columns of a rule or neither: in that case it shows the exceptions itself."""
-    named = [cross.names for piece in loaded.pieces for cross in piece.crosses if cross.names]
+    crossed = [cross.names for piece in loaded.pieces for cross in piece.crosses if cross.names]
     return all(
-        (one.determinant in names) == (one.dependent in names) for one in loaded.near for names in named
+        (one.determinant in names) == (one.dependent in names) for one in loaded.near for names in crossed
     )
 
 
@@ -195,12 +195,12 @@ def _known_already(loaded: LoadedTables, problem: TablesProblem, options: AuditO
 
 
 def _described(
-    loaded: LoadedTables, witnesses: Witnesses, problem: TablesProblem, asked: GroupSearch
+    loaded: LoadedTables, witnesses: Witnesses, problem: TablesProblem, search: GroupSearch
 ) -> tuple[list[TargetCells], TargetBounds]:
     """Groups that are determined, or may be, as cells of blocks of groups with no people in common."""
     domain, counts = loaded.domain, witnesses.by_cell(problem)[0]
     blocks: list[tuple[IntArray, list[Box]]] = []
-    for box in (*asked.found, *asked.undecided):
+    for box in (*search.found, *search.undecided):
         cells = box_cells(domain.shape, box)
         block = next((block for block in blocks if (block[0][cells] < 0).all()), None)
         if block is None:
@@ -210,7 +210,7 @@ def _described(
         block[1].append(box)
     groups = [_block(loaded, assign, boxes) for assign, boxes in blocks]
     order = [box for _, boxes in blocks for box in boxes]
-    is_found = np.array([box in set(asked.found) for box in order], dtype=bool)
+    is_found = np.array([box in set(search.found) for box in order], dtype=bool)
     count = np.array([counts[box_cells(domain.shape, box)].sum() for box in order], dtype=np.int64)
     bounds = TargetBounds(
         lower=np.where(is_found, count, 0),
@@ -226,10 +226,10 @@ def _open_groups(loaded: LoadedTables, deadline: float, *, options: AuditOptions
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
     nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
-    asked = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline)
+    search = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline)
     described: list[TargetCells] = []
-    if asked is not None:
-        described, _ = _described(loaded, witnesses, problem, asked)
+    if search is not None:
+        described, _ = _described(loaded, witnesses, problem, search)
     counts = witnesses.by_cell(problem)[0]
     each = [np.bincount(g.assign[g.assign >= 0], counts[g.assign >= 0], len(g.cells)) for g in described]
     exact = np.concatenate([np.zeros(0), *each]).astype(np.int64)
@@ -266,18 +266,18 @@ def _question(
     loaded: LoadedTables,
     options: AuditOptions,
     groups: list[TargetCells],
-    asked: GroupSearch | None,
+    search: GroupSearch | None,
     is_late: bool,
 ) -> AuditQuestion:
     names = tuple(attribute.name for attribute in loaded.domain.attributes)
     return AuditQuestion(
         cells=sum(len(group.cells) for group in groups),
-        groups=None if asked is None else asked.n_asked,
+        groups=None if search is None else search.n_tested,
         attributes=names,
-        most=len(names) if asked is None else asked.descriptions.most,
-        some_sets=() if asked is None else asked.descriptions.some_sets,
-        is_whole=asked is None or (asked.is_whole and asked.descriptions.is_whole),
-        is_late=is_late or (asked is not None and asked.is_late),
+        most=len(names) if search is None else search.descriptions.most,
+        some_sets=() if search is None else search.descriptions.some_sets,
+        is_whole=search is None or (search.is_whole and search.descriptions.is_whole),
+        is_late=is_late or (search is not None and search.is_late),
         has_targets=bool(loaded.targets) and options.publish is None,
         dependencies=loaded.dependencies,
         within=options.within,
@@ -300,25 +300,25 @@ def _n_distinct(problem: TablesProblem, cells: AuditCells) -> int:
 
 
 def _plans(loaded: LoadedTables, options: AuditOptions, run: Run, deadline: float) -> list[HidingPlan]:
-    """A pattern for each table whose small cells are hidden; together they protect what the audit asks about."""
+    """A pattern for each table whose small cells are hidden; together they protect the counts that the audit examines."""
     if loaded.truth is None:
         raise InputError(
             "option --hide needs the records; leave it out for an outsider's audit.", option="--hide"
         )
     loaded = suspected(loaded)
     limit = max(table.below for table in options.tables if table.below is not None)
-    asked = options.model_copy(update={"small": min(options.small, limit)})
+    search = options.model_copy(update={"small": min(options.small, limit)})
 
     def decide_again(pieces: Sequence[Piece], seconds: float) -> tuple[Small, bool]:
-        changed = asked.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
-        return _given_away(replace(loaded, pieces=tuple(pieces)), changed, run)
+        changed = search.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
+        return _disclosed_counts(replace(loaded, pieces=tuple(pieces)), changed, run)
 
     found = hide(loaded, options.tables, options.within, decide_again, run, deadline)
     return [_plan(loaded, number, pattern) for number, pattern in found.items()]
 
 
-def _given_away(loaded: LoadedTables, options: AuditOptions, run: Run) -> tuple[Small, bool]:
-    """Small counts that the pieces disclose, or may: this audit's own decision, and whether it checked everything it had to."""
+def _disclosed_counts(loaded: LoadedTables, options: AuditOptions, run: Run) -> tuple[Small, bool]:
+    """Small counts that the pieces disclose, or may: this audit's own decision, and whether it was complete."""
     answers = _answers(loaded, options, run, time.monotonic())
     bounds, cells, true = answers.bounds, join_cells(answers.groups), true_counts(answers.groups)
     assert true is not None
@@ -327,7 +327,7 @@ def _given_away(loaded: LoadedTables, options: AuditOptions, run: Run) -> tuple[
     is_bad = is_disclosed(bounds, classify(bounds, true, options), sizes, options) | bounds.is_undecided
     chosen = np.flatnonzero(is_bad & (sizes < options.small))
     floor, ceiling = window(true[chosen], options.within)
-    return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling), answers.question.is_reached
+    return Small(cells=cells.pick(chosen), floor=floor, ceiling=ceiling), answers.question.is_complete
 
 
 def _plan(loaded: LoadedTables, number: int, found: Pattern) -> HidingPlan:

@@ -58,7 +58,7 @@ class TableKind(Protocol):
         """The lines of the published table: a label of each attribute, and the number; None where it is hidden."""
 
     def parameters(self, table: AuditTableOptions, piece: Piece) -> Mapping[str, int]:
-        """What the manifest says about the table besides its description."""
+        """What the manifest says about the table in addition to its description."""
 
     def coarser(self, piece: Piece, domain: Domain, truth: IntArray) -> Iterator[Sequence[CoarserTable]]:
         """Coarser forms of the table: chains in which no form discloses more than the one before it."""

@@ -1,9 +1,9 @@
-"""From options to tables: computed from the records by their description, or read as published and checked, with what everybody knows.
+"""From options to tables: computed from the records by their description, or read as published and checked, with common knowledge.
 
-Everybody knows which columns determine others: a district lies in one region. The records imply it where each label of one column occurs with
-a single label of the other, more often than by chance; a hierarchy of the spec implies it for a column that has its labels. Combinations that are
-ruled out are empty in every table that an outsider considers. Rules with few exceptions are examined too: the exceptions are taken as known and
-subtracted from everything published, and all other people follow the rule."""
+Everybody knows which columns determine others: a district lies in one region. The records imply it where each label of one column occurs
+with a single label of the other, more often than by chance; a hierarchy of the spec implies it for a column that has its labels.
+Combinations that are ruled out are empty in every table that an outsider considers. Rules with few exceptions are examined too: the
+exceptions are taken as known and subtracted from everything published, and all other people follow the rule."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def near_dependencies(
 
 
 def _pairs(histogram: Histogram, first: str, second: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Pairs of labels that occur in the records, and how many people have each."""
+    """Pairs of labels that occur in the records, and the number of people with each."""
     both = histogram.marginalise([first, second])
     has_people = both.counts > 0
     return both.codes[has_people, 0], both.codes[has_people, 1], both.counts[has_people]
@@ -143,8 +143,8 @@ def possible_cells(domain: Domain, known: Sequence[StatedDependency]) -> NDArray
 def suspected(loaded: LoadedTables) -> LoadedTables:
     """The tables for readers who take every column that determines a coarser one of another table for a rule, even by chance.
 
-    Such a rule is too uncertain to conclude that a table discloses something, but a pattern of hidden cells that protects
-    only against readers who miss it is no protection.
+    Such a rule is too uncertain to conclude that a table discloses something, but a pattern of hidden cells that protects only against
+    readers who overlook it does not protect.
     """
     assert loaded.truth is not None
     domain = loaded.domain
@@ -173,7 +173,7 @@ def suspected(loaded: LoadedTables) -> LoadedTables:
 
 
 def followers(loaded: LoadedTables) -> LoadedTables | None:
-    """The people who follow the rules, and what the pieces say of them; None where shares are published, which cannot be split."""
+    """The people who follow the rules, and what the pieces say about them; None if shares are published, which cannot be split."""
     is_possible = possible_cells(loaded.domain, loaded.near)
     if is_possible is None or loaded.truth is None or any(piece.shares for piece in loaded.pieces):
         return None
@@ -221,9 +221,9 @@ class Target:
 class LoadedTables:
     """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
 
-    `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions. `units`
-    are those of a column that the steward named; `household` is a column of the records that looks like the number of a household,
-    where none is named.
+    `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions. `units` are
+    those of the steward's column; `household` is a column of the records that looks like the number of a household, if the steward gave
+    none.
     """
 
     domain: Domain
@@ -268,7 +268,7 @@ def load(
     folder : str
         Where the files of the pieces lie.
     earlier : sequence of Piece
-        What was published before.
+        Earlier publications.
     """
     if histogram is not None and histogram.total > MAX_COUNT:
         raise InputError(
@@ -307,7 +307,7 @@ def load(
 
 
 def crosses_of(options: AuditOptions, attributes: Sequence[Attribute]) -> list[Cross]:
-    """What tables, statements and targets refer to."""
+    """The crosses of tables, statements and targets."""
     crosses = [_table_cross(table, attributes) for table in options.tables]
     crosses += [_statement_cross(entry, attributes, f"known {n}") for n, entry in enumerate(options.known, 1)]
     return crosses + [_target(entry, attributes, n).cross for n, entry in enumerate(options.targets, 1)]

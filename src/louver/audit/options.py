@@ -1,4 +1,4 @@
-"""What `louver audit` accepts: pieces, what an outsider knows, targets, and how far to go."""
+"""What `louver audit` accepts: pieces, what an outsider knows, targets, and limits of the search."""
 
 from __future__ import annotations
 
@@ -129,11 +129,11 @@ def _table_faults(table: AuditTableOptions) -> list[tuple[bool, Any]]:
         ),
         (
             table.file is not None and table.below is not None,
-            "is read from a file, where mark says what is hidden; leave out below",
+            "is read from a file, where mark shows what is hidden; leave out below",
         ),
         (
             table.file is not None and bool(table.hide),
-            "is read from a file, where mark says what is hidden; leave out hide",
+            "is read from a file, where mark shows what is hidden; leave out hide",
         ),
     ]
     if table.kind == "shares":
@@ -167,7 +167,7 @@ class KnownOptions(Options):
     @model_validator(mode="after")
     def _check(self) -> KnownOptions:
         if self.at_least is None and self.at_most is None and self.exactly is None:
-            raise PydanticCustomError(OWN, "says nothing; give at_least, at_most or exactly")
+            raise PydanticCustomError(OWN, "has no bound; give at_least, at_most or exactly")
         if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
             raise PydanticCustomError(OWN, "has exactly and another bound; keep one of them")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
@@ -257,7 +257,7 @@ class AuditOptions(VerbOptions):
         metavar="DIR",
         group="publication",
     )
-    no_advice: bool = option(False, "Do not look for tables to leave out or coarsen.", group="search")
+    no_advice: bool = option(False, "Do not search for tables to leave out or coarsen.", group="search")
     seconds: FiniteFloat = option(
         60.0, "Stop after about this long with the best found so far.", metavar="S", group="search", gt=0
     )
@@ -299,7 +299,8 @@ class AuditOptions(VerbOptions):
             number = "share" if table.kind == "shares" else "count"
             if number in (*table.by, *table.rows, *table.cols):
                 raise InputError(
-                    f'table "{table.name}" has an attribute "{number}", as the column of its numbers is called in the release; rename it.',
+                    f'table "{table.name}" has an attribute "{number}", which is the name of its column of numbers in the release; rename '
+                    "it.",
                     option="tables",
                     column=number,
                 )

@@ -1,8 +1,9 @@
-"""Further cells to hide by the engine that `louver protect` asks, for readers who can tell which hidden cells are small.
+"""Further cells to hide, found by the engine of `louver protect`, for readers who can tell which hidden cells are small.
 
-The engine knows cells, and sums that are a cell less other cells. Here the cells are the unknowns of the audit's system and its rows; an unknown
-that a row shows by itself is that row. A count must be possible on one side of its window: upwards where everything hidden leaves that possible,
-else downwards. What the engine cannot state (coefficients other than 1, numbers that are rounded and may be hidden) is left to the audit's own search.
+The engine knows cells, and sums that equal a cell minus other cells. Here the cells are the unknowns of the audit's system and its rows;
+an unknown that a row shows by itself is that row. A count must be able to leave its window on one side: upwards if that is possible with
+everything hidden, otherwise downwards. Problems that the engine cannot state (coefficients other than 1, numbers that are rounded and may
+be hidden) are left to the audit's own search.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ def cheap_pattern(
     run: Run,
     seconds: float,
 ) -> Bools | None:
-    """Which rows to hide so that each count can be outside its window; None where the engine cannot be asked.
+    """Which rows to hide so that each count can be outside its window; None if the engine cannot state the problem.
 
-    It is a proposal: whoever asks has to find the counts that it leaves confined, as it may know too little of a reader or find no whole numbers.
+    It is a proposal: the caller must find the counts that it leaves confined, since the engine may know too little about a reader or find
+    no whole numbers.
     """
     is_exact = own.shown_lower == own.shown_upper
     if system.truth is None or (np.abs(system.matrix.data) != 1).any() or not is_exact[own.may_hide].all():
@@ -136,7 +138,7 @@ class _Cells:
         return is_trivial
 
     def places(self, forms: csr_array) -> list[int]:
-        """The cell of each form; one is added where none is."""
+        """The cell of each form; missing ones are added."""
         found = []
         forms = csr_array(forms)
         forms.sort_indices()
@@ -168,7 +170,7 @@ class _Cells:
         return place
 
     def problem(self, demands: tuple[Demand, ...]) -> PatternProblem:
-        """What the engine is asked; unknowns that are rows stand in no sum and are left to themselves."""
+        """The problem for the engine; unknowns that are rows are in no sum."""
         n = len(self.values)
         lines = [one.tocoo() for one in self._sums]
         start = np.cumsum([0, *(one.shape[0] for one in lines)])
@@ -194,7 +196,7 @@ def _key(unknowns: IntArray, factors: IntArray) -> bytes:
 
 
 def _way(problem: PatternProblem, cell: int, sign: int, end: int) -> Demand | None:
-    """A demand that a cell reaches an end; None where that is out of the question."""
+    """A demand that a cell reaches an end of its range; None if that is impossible."""
     need = sign * (end - int(problem.values[cell]))
     room = int((problem.up if sign > 0 else problem.down)[cell])
     is_open = bool(problem.must_hide[cell] or problem.may_hide[cell])
@@ -202,7 +204,7 @@ def _way(problem: PatternProblem, cell: int, sign: int, end: int) -> Demand | No
 
 
 def _one_each(problem: PatternProblem, ways: Sequence[Sequence[Demand]], run: Run) -> tuple[Demand, ...]:
-    """Of each count's ways out of its window the cheaper one, where earlier counts have been given theirs; in large tables the first."""
+    """The cheaper way out of the window for each count, given those of earlier counts; in large tables the first way."""
     if is_large(problem.n_cells):
         return tuple(dict.fromkeys(own[0] for own in ways if own))
     outsider = Outsider(problem, run)

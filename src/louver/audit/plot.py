@@ -22,7 +22,7 @@ LABEL_WIDTH = 52
 
 
 def plot_audit(audit: JointAudit) -> Figure:
-    """Left: which tables give which cells away. Right: the intervals of the cells with the narrowest ones."""
+    """Left: which tables disclose which cells. Right: the narrowest intervals."""
     disclosed = sorted(audit.disclosed(), key=lambda cell: (cell.lower, len(cell.because or ())))[:MAX_ROWS]
     narrow = [cell for cell in audit.cells if cell.upper is not None and cell.upper > 0]
     narrow = sorted(narrow, key=lambda cell: ((cell.upper or 0) - cell.lower, cell.lower))[:MAX_ROWS]

@@ -74,7 +74,7 @@ def publish(
 
 
 def _counted(loaded: LoadedTables) -> dict[str, str]:
-    """What makes a group small, where it is not simply people."""
+    """What makes a group small, if not the number of people."""
     if loaded.units is not None:
         return {"counted": "units, not people"}
     return {} if loaded.household is None else {"counted": "people, not households"}

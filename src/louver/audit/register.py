@@ -39,10 +39,10 @@ __all__ = [
 
 def to_content(pieces: Sequence[Piece], attributes: Sequence[Attribute]) -> disclosures.Plain:
     """Everything the pieces state, as plain values."""
-    return {"tables": [_told(piece, attributes) for piece in pieces]}
+    return {"tables": [_described(piece, attributes) for piece in pieces]}
 
 
-def _told(piece: Piece, attributes: Sequence[Attribute]) -> disclosures.Plain:
+def _described(piece: Piece, attributes: Sequence[Attribute]) -> disclosures.Plain:
     def cross(part: Margin | Shares) -> dict[str, Any]:
         labels = [attribute.labels for attribute in cross_attributes(part.cross, attributes)]
         return {
@@ -75,8 +75,8 @@ def _told(piece: Piece, attributes: Sequence[Attribute]) -> disclosures.Plain:
     )
 
 
-def earlier_names(entries: Sequence[RegisterEntry], named: Sequence[str] = ()) -> list[str]:
-    """Attributes used by earlier tables, and those of earlier files that these or new tables (`named`) also use."""
+def earlier_names(entries: Sequence[RegisterEntry], requested: Sequence[str] = ()) -> list[str]:
+    """Attributes used by earlier tables, and those of earlier files that these or new tables (`requested`) also use."""
     crosses = [
         part
         for entry in entries
@@ -85,7 +85,7 @@ def earlier_names(entries: Sequence[RegisterEntry], named: Sequence[str] = ()) -
     ]
     names = dict.fromkeys(name for cross in crosses for name in (*cross["by"], *cross["where"]))
     files = [file for entry in entries for file in _files(entry)]
-    known = {*named, *names, *(name for file in files for name in file["quasi"])}
+    known = {*requested, *names, *(name for file in files for name in file["quasi"])}
     return list(
         dict.fromkeys([*names, *(name for file in files for name in file_columns(file, list(known)))])
     )
@@ -96,15 +96,15 @@ def n_published(entries: Sequence[RegisterEntry]) -> int:
     return sum(len(entry.content["tables"]) + len(_files(entry)) for entry in entries)
 
 
-def check_columns(entries: Sequence[RegisterEntry], named: Sequence[str], columns: Sequence[str]) -> None:
+def check_columns(entries: Sequence[RegisterEntry], requested: Sequence[str], columns: Sequence[str]) -> None:
     """Reject records that lack a column used by an earlier table, and tables of a column that an earlier file does not describe."""
     for entry in entries:
         for file in _files(entry):
-            check_described(file, _dated(file["name"], entry), named)
-        for name in earlier_names([entry], named):
+            check_described(file, _dated(file["name"], entry), requested)
+        for name in earlier_names([entry], requested):
             if name not in columns:
                 raise InputError(
-                    f'option --register: publication {entry.number} speaks of column "{name}", which these records do not have; '
+                    f'option --register: publication {entry.number} refers to column "{name}", which these records do not have; '
                     "audit from a file that has it.",
                     option="--register",
                     column=name,
@@ -114,24 +114,27 @@ def check_columns(entries: Sequence[RegisterEntry], named: Sequence[str], column
 def from_entries(
     entries: Sequence[RegisterEntry], attributes: Sequence[Attribute], crosses: Sequence[Cross]
 ) -> list[Piece]:
-    """What was published before, over the attributes as they are read now.
+    """Earlier publications, over the attributes as they are read now.
 
     Parameters
     ----------
     crosses : sequence of Cross
-        The current request: a file is counted by these, and by the attributes that earlier tables use.
+        The current request: a file is counted by these, and by the attributes of earlier tables.
     """
     tables = [
         _table(table, _dated(table["name"], entry), attributes)
         for entry in entries
         for table in entry.content["tables"]
     ]
-    named = [*crosses, *(cross for table in tables for cross in table.crosses)]
+    requested = [*crosses, *(cross for table in tables for cross in table.crosses)]
     files = [(file, entry) for entry in entries for file in _files(entry)]
     coarse = [Cross(by=(name,)) for file, _ in files for name in file["quasi"]]
     return [
         *tables,
-        *(file_piece(file, _dated(file["name"], entry), attributes, named, coarse) for file, entry in files),
+        *(
+            file_piece(file, _dated(file["name"], entry), attributes, requested, coarse)
+            for file, entry in files
+        ),
     ]
 
 
@@ -176,8 +179,8 @@ def _read_cross(part: Mapping[str, Any], attributes: Sequence[Attribute], name: 
 
 def _other_labels(name: str, attribute: Attribute) -> InputError:
     return InputError(
-        f'option --register: table "{name}" has other labels of "{attribute.name}" than the records have now; '
-        "list them in the spec as they were.",
+        f'option --register: table "{name}" has other labels of "{attribute.name}" than the records have now; list the earlier labels in'
+        "the spec.",
         option="--register",
         column=attribute.name,
     )
@@ -206,15 +209,15 @@ MOST_CELLS = 1 << 20
 Bools = NDArray[np.bool_]
 
 
-def file_columns(file: Mapping[str, Any], named: Sequence[str]) -> list[str]:
-    """Columns of a file that an audit needs: those that are published coarsened, and any others that are named."""
-    return [*file["quasi"], *file["where"], *(name for name in file["columns"] if name in named)]
+def file_columns(file: Mapping[str, Any], requested: Sequence[str]) -> list[str]:
+    """Columns of a file that an audit needs: those that are published coarsened, and all others requested."""
+    return [*file["quasi"], *file["where"], *(name for name in file["columns"] if name in requested)]
 
 
-def check_described(file: Mapping[str, Any], place: str, named: Sequence[str]) -> None:
+def check_described(file: Mapping[str, Any], place: str, requested: Sequence[str]) -> None:
     """Refuse tables that name a column which the file publishes and the register does not describe."""
     for name in file["too_large"]:
-        if name in named:
+        if name in requested:
             raise InputError(
                 f'option --register: {place} publishes column "{name}" record by record, in a form that is not audited together '
                 "with tables; leave the column out.",
@@ -237,7 +240,7 @@ def file_piece(
     others : sequence of Cross
         Crosses that tables refer to.
     coarse : sequence of Cross
-        Columns that files publish coarser than they are.
+        Columns that files publish in coarser form.
     """
     found = _File.of(file, name, attributes, [*others, *coarse])
     margins = [*found.by_class(), found.in_all()]
@@ -393,15 +396,15 @@ class _File:
         sizes = [recoded(self.columns[name].attribute, cross)[0].size for name in cross.by]
         lower, upper = np.zeros(sizes, np.int64), np.zeros(sizes, np.int64)
         filtered = [name for name in cross.where if name in self.columns]
-        named = list(dict.fromkeys((*cross.by, *filtered)))
+        requested = list(dict.fromkeys((*cross.by, *filtered)))
         kinds, of_row = np.unique(
-            np.stack([self.columns[name].of_row for name in named], axis=1), axis=0, return_inverse=True
+            np.stack([self.columns[name].of_row for name in requested], axis=1), axis=0, return_inverse=True
         )
         people = np.bincount(of_row.reshape(-1), self.counts, len(kinds)).astype(np.int64)
         reaches = {name: self._reach(name, cross) for name in cross.by}
         passes = {name: self._passes(name, cross) for name in filtered}
         for kind, n in zip(kinds.tolist(), people.tolist(), strict=True):
-            value_of = dict(zip(named, kind, strict=True))
+            value_of = dict(zip(requested, kind, strict=True))
             if not all(may[value_of[name]] for name, (may, _) in passes.items()):
                 continue
             cells = [np.flatnonzero(reach[value_of[name]]) for name, reach in reaches.items()]
@@ -499,8 +502,8 @@ def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> li
     for label in known:
         if label is None or not attribute.has_label(label):
             raise InputError(
-                f'option --register: {place} has other labels of "{attribute.name}" than the records have now; list them in '
-                "the spec as they were.",
+                f'option --register: {place} has other labels of "{attribute.name}" than the records have now; list the earlier labels'
+                "in the spec.",
                 option="--register",
                 column=attribute.name,
             )

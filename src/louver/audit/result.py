@@ -1,4 +1,4 @@
-"""What a joint audit found: bounds of every target with their certificates, and why."""
+"""The result of a joint audit: bounds of every target with their certificates, and reasons."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class AuditedCell:
     cell : dict
         Its labels.
     where : dict
-        Labels that the filter of its table lets through.
+        Labels that the filter of its table keeps.
     lower, upper : int
         Every table that agrees with the pieces has the cell between these; `upper` is None where nothing bounds it.
     certified : bool
         Whether tables that agree with the pieces attain both bounds.
     status : str
-        `exact`, `zero`, `within` (p %), `small` (surely below the limit), `certain` (surely somebody), or `open`.
+        `exact`, `zero`, `within` (p %), `small` (certainly below the limit), `certain` (certainly not empty), or `open`.
     because : tuple of str or None
-        A smallest set of pieces that discloses the cell; None where it is not disclosed, or was not looked for.
+        A smallest set of pieces that discloses the cell; None if it is not disclosed, or was not searched for.
     is_smallest : bool
         Whether it is proved that no fewer pieces do.
     words : str or None
@@ -54,7 +54,7 @@ class AuditedCell:
     true_count : int or None
         What the records say; confidential.
     is_undecided : bool
-        Whether it was not found out if the count, which must not be, is disclosed.
+        Whether it is unknown if the count, which must not be disclosed, is.
     units : int or None
         Different units that its people belong to, where units are known; confidential.
     """
@@ -82,7 +82,7 @@ class AuditedCell:
         return self.lower == self.upper
 
     @property
-    def named(self) -> str:
+    def description(self) -> str:
         """Its labels with their attributes, after those of the filter."""
         return ", ".join(f"{name}={label}" for name, label in (self.where | self.cell).items()) or "everybody"
 
@@ -113,8 +113,8 @@ class AuditedCell:
 class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
-    `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those of which it
-    was not determined; `groups` the small groups that were asked about, None where only targets were.
+    `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those for
+    which this is unknown; `groups` the small groups that were tested, None if only targets were.
     """
 
     targets: int
@@ -130,7 +130,7 @@ class AuditSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to leave out or to coarsen so that no small cell is exact, audited again.
+    """What to leave out or to coarsen so that no small cell is exact, confirmed by another audit.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Advice:
     coarsen : tuple of (str, str)
         Piece, and what to do with it in words.
     is_safe : bool
-        Whether the audit of what is left finds no small cell exact.
+        Whether the audit of the rest finds no small cell exact.
     is_least : bool
         Whether it is proved that no cheaper choice of pieces to leave out is safe.
     """
@@ -178,7 +178,7 @@ class HidingPlan:
     by_mark : int
         Small cells that are protected only while readers cannot tell small cells from others with the same mark.
     is_safe : bool
-        Whether no small cell can be derived then, audited.
+        Whether an audit confirms that no small cell can then be derived.
     is_possible : bool
         False where it is proved that no choice of cells protects all small ones.
     is_least : bool
@@ -210,12 +210,12 @@ class HidingPlan:
 
     @property
     def listed(self) -> list[str]:
-        """The first cells in words, where hiding them is safe."""
+        """The first cells in words, if hiding them is safe."""
         if not self.is_safe:
             return []
-        named = [", ".join(f"{name}={label}" for name, label in cell.items()) for cell in self.cells]
-        more = ["... --html lists more"] if len(named) > SHOWN_ROWS else []
-        return [one or "the grand total" for one in named[:SHOWN_ROWS]] + more
+        description = [", ".join(f"{name}={label}" for name, label in cell.items()) for cell in self.cells]
+        more = ["... --html lists more"] if len(description) > SHOWN_ROWS else []
+        return [one or "the grand total" for one in description[:SHOWN_ROWS]] + more
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -241,7 +241,7 @@ class JointAudit:
     cells : tuple of AuditedCell
     advice : Advice or None
     hide : tuple of HidingPlan
-        One for every table whose small cells are hidden, where it was asked for.
+        One for every table whose small cells are hidden, if requested.
     small : int
         Counts below this are small: of units where they are known, otherwise of people.
     within : float
@@ -251,15 +251,15 @@ class JointAudit:
     earlier : int
         Tables that the register says were published before; they are the last of `tables`.
     published : str or None
-        Folder that the tables were written to; None where they were not, because cells are disclosed or nobody asked.
+        Folder that the tables were written to; None if they were not, because cells are disclosed or publication was not requested.
     remark : str or None
-        What to know where the register says nothing of these records.
+        A note if the register has nothing about these records.
     is_apart_by_word : bool
         Whether only the steward's word says that earlier publications are about other people (`new_population`).
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
-        What was asked, and how far it was answered.
+        The question, and how far it was answered.
     """
 
     tables: tuple[str, ...]
@@ -297,10 +297,10 @@ class JointAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing named by `fail_on` was found, and every question asked was answered."""
+        """Whether nothing listed in `fail_on` was found, and every question was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        is_open = s.undecided > 0 or not self.question.is_reached or not self.question.is_safe_if_followed
+        is_open = s.undecided > 0 or not self.question.is_complete or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
@@ -318,8 +318,8 @@ class JointAudit:
         """The first reason why the tables must not be published; None if nothing speaks against it."""
         worst = next(self.disclosed(), None)
         if worst is not None:
-            return f"{worst.words or 'a small count is disclosed.'} It is about {worst.named}."
-        # What is named as not asked does not stop a publication, and nor does the steward's word that these are other people.
+            return f"{worst.words or 'a small count is disclosed.'} It is about {worst.description}."
+        # Questions that were not examined do not stop a publication, nor does the steward's word that these are other people.
         question = replace(self.question, files=())
         verdict = replace(self, question=question)._judged(None)
         if verdict.level is Level.OK:
@@ -376,7 +376,7 @@ class JointAudit:
             str(self.verdict),
             f"JointAudit of {counted(len(self.tables), 'table')}: "
             f"{counted(s.small_exact, 'small cell')} exact (0 < {self.question.counted} < {self.small})",
-            f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} surely empty, {s.within:,} within {self.within:g} %",
+            f"  {s.exact:,} of {s.targets:,} cells exact, {s.zero:,} certainly empty, {s.within:,} within {self.within:g} %",
             f"  {s.certified:,} certified: bounds proved and attained",
         ]
         if self.earlier:
@@ -387,7 +387,7 @@ class JointAudit:
         if not self.has_records:
             lines.append("  without the records: no certificates by the truth")
         listed = list(islice(self.disclosed(), SHOWN_CELLS + 1))
-        lines += [f"  disclosed: {one.named}: {one.range}{one.reason}" for one in listed[:SHOWN_CELLS]]
+        lines += [f"  disclosed: {one.description}: {one.range}{one.reason}" for one in listed[:SHOWN_CELLS]]
         if len(listed) > SHOWN_CELLS:
             lines.append("  ... --html lists more")
         if self.advice is not None and self.advice.words:
@@ -398,7 +398,7 @@ class JointAudit:
 
     def _repr_html_(self) -> str:
         lines = [
-            (cell.table, cell.named, cell.lower, cell.upper, ", ".join(cell.because or ()))
+            (cell.table, cell.description, cell.lower, cell.upper, ", ".join(cell.because or ()))
             for cell in islice(self.disclosed(), SHOWN_ROWS)
         ]
         header = ("table", "cell", "lower", "upper", "because of")

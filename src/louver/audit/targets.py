@@ -26,7 +26,7 @@ __all__ = []
 
 
 MAX_JOINT = 200_000
-"""Largest finest cross audited in full unless targets are named; beyond this, only small cells of published tables are audited."""
+"""Largest finest cross that is audited in full unless targets are given; beyond this, only small cells of published tables are audited."""
 
 
 JOINT, GROUPS = "all attributes", "groups"
@@ -41,7 +41,7 @@ LARGE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetCells:
-    """Cells of one table or target: their joint cells, numbers, true counts, labels by number, and what a filter lets through.
+    """Cells of one table or target: their joint cells, numbers, true counts, labels by number, and the labels that its filter keeps.
 
     `units` are the different units of each cell, where units are known.
     """
@@ -70,7 +70,7 @@ class TargetCells:
 class TargetBounds:
     """Bounds of all targets; when only deciding, of the confined ones.
 
-    `is_undecided` where it is unknown whether a count that must not be disclosed is.
+    `is_undecided` marks counts that must not be disclosed and of which it is unknown whether they are.
     """
 
     lower: IntArray
@@ -137,13 +137,13 @@ def join_cells(groups: list[TargetCells]) -> AuditCells:
 
 
 def true_counts(groups: list[TargetCells]) -> IntArray | None:
-    """Of all cells; None where the records are not known."""
+    """True counts of all cells; None if the records are not known."""
     true = [group.true for group in groups if group.true is not None]
     return np.concatenate(true) if len(true) == len(groups) else None
 
 
 def group_sizes(groups: list[TargetCells]) -> IntArray | None:
-    """How many each cell counts for, over all cells; None where the records are not known."""
+    """Size of each cell in people or units; None if the records are not known."""
     sizes = [group.sizes for group in groups if group.sizes is not None]
     return np.concatenate(sizes) if len(sizes) == len(groups) else None
 
@@ -157,7 +157,7 @@ def count_members(loaded: LoadedTables, assign: IntArray, n_groups: int) -> IntA
 
 
 def _left_open(loaded: LoadedTables, piece: Piece, options: AuditOptions) -> Iterator[TargetCells]:
-    """Cells of an earlier table that it did not itself reveal and that may be small: new tables may give them away."""
+    """Cells of an earlier table that it did not itself reveal and that may be small: new tables may disclose them."""
     for margin in piece.margins:
         own = TargetBounds.from_published(margin.lower, margin.upper)
         is_settled = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
@@ -173,7 +173,7 @@ def _left_open(loaded: LoadedTables, piece: Piece, options: AuditOptions) -> Ite
 
 
 def _distinct(crosses: tuple[Cross, ...]) -> list[Cross]:
-    """Crosses without repetition."""
+    """Distinct crosses."""
     kept: list[Cross] = []
     for cross in crosses:
         if cross not in kept:
@@ -233,7 +233,7 @@ def _class_labels(domain: Domain, cell: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetSearch:
-    """Cells that are bounded or decided: how many people each has and how many it counts for, where the records are known."""
+    """Cells that are bounded or decided: the number of people in each and its size, if the records are known."""
 
     problem: TablesProblem
     witnesses: Witnesses

@@ -21,34 +21,33 @@ class AuditQuestion:
     cells : int
         Cells of tables and targets that were bounded or decided.
     groups : int or None
-        Groups of fewer than `small` people that were asked about; None where only named targets were, or where no table is
-        known to start from.
+        Groups of fewer than `small` people that were tested; None if only targets were, or if no table is known to start from.
     attributes : tuple of str
-        What groups are described by.
+        Attributes that describe groups.
     most : int
         Attributes of one description.
     some_sets : tuple of str
-        Attributes of which not every set of labels was asked for.
+        Attributes of which not every set of labels was tested.
     is_whole : bool
-        Whether every description was reached.
+        Whether every description was tested.
     is_late : bool
         Whether the time ended before the search did.
     has_targets : bool
-        Whether targets were named and nothing else was asked.
+        Whether only the given targets were examined.
     dependencies : tuple of (str, str)
-        Columns of which the first determines the second; everybody is assumed to know how.
+        Columns of which the first determines the second; everybody is assumed to know the rule.
     within : float
-        Percentage to which the cells were asked about, too; groups are asked about their exact counts.
+        Percentage within which the counts of cells were tested, too; groups are tested for exact counts only.
     household : str or None
-        A column of the records that looks like the number of a household: its members were counted one by one.
+        A column of the records that looks like the number of a household, whose members were counted one by one.
     counts_people : bool
-        Whether that is what the steward wants.
+        Whether the steward wants that.
     unit : str or None
         The column of units by which groups were counted; None where they were counted by people.
     near : tuple of (str, str, float)
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
-        Small counts that readers work out who know the exceptions, too; None where it was not found out.
+        Small counts that readers derive if they also know the exceptions; None if unknown.
     files : tuple of str
         Earlier files of records, each class of which was considered by itself.
     """
@@ -71,7 +70,7 @@ class AuditQuestion:
     files: tuple[str, ...] = ()
 
     @property
-    def is_reached(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything that had to be answered was."""
         return self.has_targets or (self.groups is not None and self.is_whole)
 
@@ -100,9 +99,9 @@ class AuditQuestion:
 
     def to_dict(self, small: int) -> dict[str, Any]:
         """The content of a JSON result."""
-        return asdict(self) | {"asked": self.asked(small), "not_asked": self.not_asked()}
+        return asdict(self) | {"asked": self.examined(small), "not_asked": self.not_examined()}
 
-    def asked(self, small: int) -> list[str]:
+    def examined(self, small: int) -> list[str]:
         """In sentences."""
         sentences = [f"{counted(self.cells, 'cell')} of tables and targets."]
         if self.groups is not None:
@@ -120,34 +119,34 @@ class AuditQuestion:
             for first, second in self.dependencies
         ]
 
-    def not_asked(self) -> list[str]:
+    def not_examined(self) -> list[str]:
         """In sentences."""
         sentences = []
         if self.groups is None:
             why = (
-                "only the named targets were asked about"
+                "only the given targets were examined"
                 if self.has_targets
                 else "no table that agrees with all of them was found"
             )
-            sentences.append(f"Groups beyond these cells were not asked about: {why}.")
+            sentences.append(f"Groups beyond these cells were not tested: {why}.")
         if self.groups is not None and self.most < len(self.attributes):
             sentences.append(
                 f"Groups that need more than {counted(self.most, 'attribute')} to describe are too many to check."
             )
         if self.groups is not None and self.within:
             sentences.append(
-                f"Within {self.within:g} % only cells of tables and targets were asked about, not all groups."
+                f"Within {self.within:g} % only cells of tables and targets were tested, not all groups."
             )
         if self.some_sets:
             names = " and ".join(f'"{name}"' for name in self.some_sets)
             sentences.append(
-                f"Of {names}, groups were formed by single labels, pairs, categories, filters and what these leave of one "
-                "another, not by every set of labels."
+                f"Of {names}, groups were formed by single labels, pairs, categories, filters and their differences, not by every set of"
+                "labels."
             )
         if self.household is not None:
             sentences.append(
-                f'Groups were counted by people, not by households (column "{self.household}"): one that a single household makes up '
-                "passes for large where the household is."
+                f'Groups were counted by people, not by households (column "{self.household}"): a group that is a single large household'
+                "counts as large."
             )
         return sentences + self.files_by_class()
 
@@ -171,11 +170,11 @@ def judge_answers(
     has_advice: bool,
     overlap: str | None = None,
 ) -> Verdict:
-    """The conclusion from the findings: safe only if the whole question was asked and answered.
+    """The conclusion from the findings: safe only if the whole question was examined and answered.
 
     `overlap` describes people whom earlier, unaudited publications may also be about.
     """
-    not_asked = tuple(question.not_asked())
+    not_examined = tuple(question.not_examined())
     found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
     found += [f"{n_within:,} to within {within:g} %"] if n_within else []
     if found:
@@ -183,33 +182,33 @@ def judge_answers(
         learned = f"Anyone who combines the tables learns {least}{' and '.join(found)}."
         change = " Changes that would help are below." if has_advice else ""
         return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
-    if n_undecided or not question.is_reached:
+    if n_undecided or not question.is_complete:
         many = counted(n_undecided, "small count") if n_undecided else "a small count"
         reason = f"It is not known whether {many} can be derived."
-        return Verdict(Level.CARE, _remedy(question), (reason, *not_asked))
+        return Verdict(Level.CARE, _remedy(question), (reason, *not_examined))
     if not question.is_safe_if_followed:
         sentence = "Correct the exceptional records, or publish by only one of the two columns."
-        return Verdict(Level.CARE, sentence, (*_near(question), *not_asked))
+        return Verdict(Level.CARE, sentence, (*_near(question), *not_examined))
     if question.groups is None:
         reason = f"No small count is disclosed among the {counted(question.cells, 'cell')} of the targets."
         return Verdict(
-            Level.CARE, "Leave out the targets to check all groups of people.", (reason, *not_asked)
+            Level.CARE, "Leave out the targets to check all groups of people.", (reason, *not_examined)
         )
     reason = (
         f"No group of {question.few(small)} that {question.described} is determined: {_refuted(question)}."
     )
     if question.household is not None and not question.counts_people:
         sentence = "No small count of people is disclosed; check groups of few households before you publish."
-        return Verdict(Level.CARE, sentence, (reason, *not_asked))
+        return Verdict(Level.CARE, sentence, (reason, *not_examined))
     if overlap is not None:
         sentence = (
-            "These tables disclose no small count; look at what they reveal together with the earlier ones."
+            "These tables disclose no small count; check what they reveal together with the earlier ones."
         )
-        return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_asked))
+        return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_examined))
     if question.files:
         sentence = "No small count is disclosed, as far as checked; read what was not checked."
-        return Verdict(Level.CARE, sentence, (reason, *not_asked))
-    return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_asked))
+        return Verdict(Level.CARE, sentence, (reason, *not_examined))
+    return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_examined))
 
 
 def _near(question: AuditQuestion) -> list[str]:
@@ -246,9 +245,9 @@ def _refuted(question: AuditQuestion) -> str:
     if not n_groups:
         return "there is none"
     if question.unit is not None:
-        return f"{counted(n_groups, 'group')} that may be that small were checked, and no small one is fixed by all that is published"
+        return f"{counted(n_groups, 'group')} that may be that small were checked, and no small one is determined by everything published"
     if n_groups == 1:
-        return "1 was checked, and a table that agrees with all that is published changes it"
+        return "1 was checked, and a table that agrees with everything published changes it"
     return (
-        f"{n_groups:,} were checked, and each is changed by some table that agrees with all that is published"
+        f"{n_groups:,} were checked, and each is changed by some table that agrees with everything published"
     )

@@ -1,6 +1,6 @@
 """bounds: what can be recovered from a released table of conditional frequencies.
 
-Wright & Smucker (2014), and past it: rounded conditionals and a search for safe redesigns.
+Wright & Smucker (2014), extended by rounded conditionals and a search for safe redesigns.
 
 `louver.bounds(...)` audits one table, `louver.bounds.compare` ranks several arrangements of it, `louver.bounds.suggest` searches
 for safer ones, and `louver.bounds.publish` audits a table together with earlier releases and publishes it.
@@ -176,7 +176,7 @@ def publish(
 
 
 def answer(request: Request[BoundsOptions]) -> BoundsAnswer:
-    """All that the options ask for: an audit with or without redesigns and publication, or a comparison of arrangements."""
+    """Everything that the options request: an audit with or without redesigns and publication, or a comparison of arrangements."""
     options = request.options
     options.check_suggest()
     _check_folders(options)
@@ -202,7 +202,7 @@ def _check_folders(options: BoundsOptions) -> None:
 
 
 def _data_in_call(request: Request[BoundsOptions]) -> list[str]:
-    """The arguments that name the data in a call, without an address that may hold a password."""
+    """The arguments that name the data in a call, except an address, which may contain a password."""
     is_file = isinstance(request.data, str | Path) and not str(request.data).startswith(POSTGRES_SCHEMES)
     about = {
         "--weight": request.source.weight,
@@ -234,7 +234,7 @@ def _compare(request: Request[BoundsOptions]) -> Comparison:
 
 
 def _suggest(loaded: LoadedArrangement, request: Request[BoundsOptions]) -> Suggestions:
-    """Search for redesigns, and write them as recode files where a folder is named."""
+    """Search for redesigns, and write them as recode files if a folder is given."""
     assert loaded.histogram is not None
     options = request.options
     found = search_redesigns(

@@ -1,4 +1,4 @@
-"""Everything that one call of `louver bounds` returns, and how it is presented."""
+"""The result of one call of `louver bounds`, and its presentation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_SMALL = 2**33
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePublication:
-    """What the register adds.
+    """The audit together with the register.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class TablePublication:
 
     @property
     def is_safe(self) -> bool:
-        """Whether everything was checked and nothing is disclosed jointly, or the steward accepted what was left."""
+        """Whether everything was checked and nothing is disclosed jointly, or the steward accepted the remaining risks."""
         return self.published is not None or (self.verdict is not None and self.verdict.level is Level.OK)
 
     @property
@@ -84,7 +84,7 @@ class TablePublication:
 
 
 def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TablePublication:
-    """Audit the table together with what was published before, and publish it where that is asked for and safe."""
+    """Audit the table together with earlier publications, and publish it if that is requested and safe."""
     options = request.options
     refused = None if options.publish is None else refusal(audit, options)
     if refused is not None:
@@ -158,12 +158,12 @@ MAX_PRINTED, MAX_TELLING = 12, 6
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BoundsAnswer:
-    """An audit, with redesigns where they were asked for, or a comparison of arrangements.
+    """An audit, with redesigns if requested, or a comparison of arrangements.
 
     Parameters
     ----------
     audit, comparison, suggestions, publication : optional
-        The results there are.
+        The available results.
     recodes : str, optional
         Folder that the redesigns were written to.
     fail_on : {"small", "rows", "attribute", "any"}, optional
@@ -179,7 +179,7 @@ class BoundsAnswer:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is disclosed that `fail_on` names, and nothing was refused."""
+        """Whether nothing listed in `fail_on` is disclosed, and nothing was refused."""
         if self.publication is not None and self._is_refused(self.publication):
             return False
         found = [result for result in (self.audit, self.comparison) if result is not None]
@@ -233,7 +233,8 @@ def advice_with(
 def _disclosed(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.disclosed_cells(), MAX_PRINTED + 1))
     lines = [
-        f"  disclosed: {_named(cell.row)} → {_named(cell.col)}: {cell.lower}" for cell in shown[:MAX_PRINTED]
+        f"  disclosed: {_labels_text(cell.row)} → {_labels_text(cell.col)}: {cell.lower}"
+        for cell in shown[:MAX_PRINTED]
     ]
     if len(shown) > MAX_PRINTED:
         lines.append("  ... --json or --html lists them all")
@@ -244,7 +245,7 @@ def _telling(audit: BoundsAudit) -> list[str]:
     shown = list(islice(audit.telling_rows(), MAX_TELLING + 1))
     least = "" if audit.is_counted else "at least "
     lines = [
-        f"  tells: {_named(one.row)} → {_named(one.col)} ({least}{one.people:,} in the row)"
+        f"  reveals: {_labels_text(one.row)} → {_labels_text(one.col)} ({least}{one.people:,} in the row)"
         for one in shown[:MAX_TELLING]
     ]
     if len(shown) > MAX_TELLING:
@@ -252,7 +253,7 @@ def _telling(audit: BoundsAudit) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _named(labels: Mapping[str, str]) -> str:
+def _labels_text(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={label}" for name, label in labels.items())
 
 

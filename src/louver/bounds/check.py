@@ -34,7 +34,7 @@ class ExactSolution:
     runs : int64 (k, 3)
         First, last and step of nu; rows with the same reduced sum and bounds share their runs.
     span : int64 (n, 2)
-        Range of runs that belongs to each row; (0, 0) for rows not asked for.
+        Range of runs that belongs to each row; (0, 0) for rows not requested.
     """
 
     reduced: Ints
@@ -58,7 +58,7 @@ class ExactSolution:
 
     @property
     def is_certain(self) -> None:
-        """None: exact conditionals are certain to be those of the counts."""
+        """None: exact conditionals are certain to match the counts."""
 
     @property
     def n_values(self) -> Ints:
@@ -143,7 +143,7 @@ def _solve_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisclosureRules:
-    """How the table is published, what is known beforehand, and what counts as small or as certain."""
+    """How the table is published, what is known beforehand, and the limits for small counts and certain rows."""
 
     small: int = 5
     certain: Fraction = Fraction(1)

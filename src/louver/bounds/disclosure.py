@@ -1,7 +1,7 @@
 """What a table discloses: counts over all its rows and cells, and a description of each cell in words.
 
-The summary is Table 13 of Wright & Smucker (2014), with rows that reveal a status. Counts that can be derived are one thing; a row at
-100 % is another: it reveals the status of everybody in it, whether or not its counts are known.
+The summary is Table 13 of Wright & Smucker (2014), with rows that reveal a status. Besides counts that can be derived, a row at 100 % is a
+disclosure: it reveals the status of everybody in it, whether or not its counts are known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ __all__ = [
     "Disclosure",
     "Exposure",
     "Solution",
-    "asked_cells",
     "cell_states",
     "certain_rows",
     "count_states",
@@ -33,11 +32,14 @@ __all__ = [
     "has_fallen",
     "is_revealing",
     "published_shares",
+    "selected_cells",
     "summarise",
 ]
 
 CELL_STATES = ("zero", "small", "certain", "exact", "narrow", "safe")
-"""What is disclosed about a cell; the first that applies: an exact zero, an exact small count, a status, an exact count, few values, nothing."""
+"""What is disclosed about a cell; the first that applies: an exact zero, an exact small count, a status, an exact count, few values,
+nothing.
+"""
 
 MOST_NARROW = 10
 """A cell is narrow if at most this many values are feasible."""
@@ -69,7 +71,7 @@ Disclosure = Literal["small", "rows", "attribute", "any"]
 class BoundsSummary:
     """One line of Table 13, and what rows reveal about people. Counts of reduced sums are None where rounding hides them.
 
-    With selected cells, rows and cells that were not asked for are left out of what is disclosed, certain or small.
+    With selected cells, other rows and cells do not count as disclosed, certain or small.
 
     Attributes
     ----------
@@ -135,12 +137,14 @@ def summarise(
     """
     lower = solution.lower
     determined = lower == solution.upper
-    asked = asked_cells(table, selected)
-    zero = determined & (lower == 0) & asked
+    is_selected = selected_cells(table, selected)
+    zero = determined & (lower == 0) & is_selected
     if table.possible is not None:
         zero &= table.possible[table.row_index]
     row_sums = table.reduced().sum(axis=1)
-    seen = exposure(table, solution, small=small, certain=certain, is_counted=is_counted, asked=asked)
+    seen = exposure(
+        table, solution, small=small, certain=certain, is_counted=is_counted, is_selected=is_selected
+    )
     return BoundsSummary(
         rows=table.n_rows,
         cols=table.n_cols,
@@ -148,9 +152,9 @@ def summarise(
         reduced_total=int(row_sums.sum()) if is_exact else None,
         zero_rows=table.n_zero_rows,
         unit_rows=int((row_sums == 1).sum()) if is_exact else None,
-        disclosed_rows=int((asked.any(axis=1) & (determined | ~asked).all(axis=1)).sum()),
+        disclosed_rows=int((is_selected.any(axis=1) & (determined | ~is_selected).all(axis=1)).sum()),
         disclosed_zero_cells=_cells_in_zero_rows(table, selected) + int(zero.sum()),
-        disclosed_small_cells=int((determined & asked & (lower > 0) & (lower < small)).sum()),
+        disclosed_small_cells=int((determined & is_selected & (lower > 0) & (lower < small)).sum()),
         certain_rows=int(seen.is_certain.sum()),
         certain_people=int(seen.people[seen.is_certain].sum()),
         small_rows=int(seen.is_small.sum()),
@@ -168,21 +172,27 @@ class Exposure:
 
 
 def exposure(
-    table: TwoWayTable, solution: Solution, *, small: int, certain: Fraction, is_counted: bool, asked: Bools
+    table: TwoWayTable,
+    solution: Solution,
+    *,
+    small: int,
+    certain: Fraction,
+    is_counted: bool,
+    is_selected: Bools,
 ) -> Exposure:
     """Which of the rows with selected cells reveal something about the people in them.
 
     Notes
     -----
-    With the records at hand (`is_counted`) the counts are the truth, whatever rounding shows: anyone who takes a printed 100.0 %
-    at face value is then right. For a third party's table only what holds in every feasible table is reported: a printed 100.0 % may
+    With the records at hand (`is_counted`) the counts are the truth, whatever rounding shows: anyone who takes a printed 100.0 % at face
+    value is right. For a third party's table only what holds in every feasible table is reported: a printed 100.0 % may
     be 99.96 %, and a printed 0 may hide people.
     """
     totals = np.repeat(table.counts.sum(axis=1)[:, None], 2, axis=1) if is_counted else solution.totals
     is_certain = solution.is_certain
     if is_certain is None:
         is_certain = certain_rows(table.counts, certain)
-    in_question = asked.any(axis=1)
+    in_question = is_selected.any(axis=1)
     return Exposure(is_certain & in_question, (totals[:, 1] < small) & in_question, totals[:, 0])
 
 
@@ -216,16 +226,16 @@ def _cells_in_zero_rows(table: TwoWayTable, selected: Sequence[tuple[int, int]] 
     return int(table.possible[in_zero_rows].sum())
 
 
-def asked_cells(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> Bools:
+def selected_cells(table: TwoWayTable, selected: Sequence[tuple[int, int]] | None) -> Bools:
     """Which cells of the nonzero rows were selected."""
     if selected is None:
         return np.ones(table.counts.shape, dtype=bool)
-    asked = np.zeros(table.counts.shape, dtype=bool)
+    is_selected = np.zeros(table.counts.shape, dtype=bool)
     position_of = {int(index): position for position, index in enumerate(table.row_index)}
     for row, col in selected:
         if row in position_of:
-            asked[position_of[row], col] = True
-    return asked
+            is_selected[position_of[row], col] = True
+    return is_selected
 
 
 def cell_states(
@@ -234,8 +244,8 @@ def cell_states(
     """What is disclosed about each cell, as indices into `CELL_STATES`, (n, J)."""
     lower, upper = solution.lower, solution.upper
     is_exact = lower == upper
-    every = asked_cells(table, None)
-    seen = exposure(table, solution, small=small, certain=certain, is_counted=is_counted, asked=every)
+    every = selected_cells(table, None)
+    seen = exposure(table, solution, small=small, certain=certain, is_counted=is_counted, is_selected=every)
     is_largest = np.zeros(table.counts.shape, dtype=bool)
     is_largest[np.arange(len(is_largest)), table.counts.argmax(axis=1)] = True
     cases = [
@@ -256,13 +266,13 @@ def count_states(states: Ints) -> dict[str, int]:
 
 
 def is_revealing(states: Ints) -> Bools:
-    """Cells that nobody should publish: exact small counts, and those that reveal a status."""
+    """Cells that should not be published: exact small counts, and those that reveal a status."""
     found: Bools = np.isin(states, (CELL_STATES.index("small"), CELL_STATES.index("certain")))
     return found
 
 
 def has_fallen(states: Ints, before: Ints) -> Bools:
-    """Cells of which more is disclosed than before."""
+    """Cells about which more is disclosed than before."""
     fallen: Bools = np.less(states, before)
     return fallen
 
@@ -278,9 +288,9 @@ class CellExplanation:
     values : list of (first, last, step)
     n_values : int
     title : str
-        What follows for the cell, in words.
+        The finding for the cell, in words.
     reason : str
-        One sentence: what the published row says about its total, and what is left for it.
+        One sentence: what the published row says about its total, and which totals remain possible.
     """
 
     state: str

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NO_LIMIT = 2**62
-"""Stands for "no upper bound" in integer arrays."""
+"""Means "no upper bound" in integer arrays."""
 
 EXHAUSTIVE_CHECKS = 3000
 """Feasibility checks spent on proving that no smaller set of statements is contradictory."""
@@ -144,7 +144,7 @@ def smallest_clash(
 
     Sets of 1, 2, 3, ... statements are tried in turn, so the first that clashes is smallest; where that
     would take more than `EXHAUSTIVE_CHECKS` checks, statements are dropped one by one while the rest
-    still clash, which gives a set that no statement can leave (irreducible).
+    still clash, which gives an irreducible set, from which no statement can be dropped.
     """
     for size in range(1, len(known) + 1):
         if comb(len(known), size) > EXHAUSTIVE_CHECKS:

@@ -1,4 +1,4 @@
-"""From the data to the audited table, read once: counts or conditionals, what is known, and the cells to solve."""
+"""From the data to the audited table, read once: counts or conditionals, prior knowledge, and the cells to solve."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["LoadedArrangement", "count", "from_conditionals", "load", "read_cond
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedArrangement:
-    """What was read of one arrangement.
+    """The input of one arrangement.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def count(request: Request[BoundsOptions], names: Sequence[str]) -> Histogram:
 
 
 def read_rules(request: Request[BoundsOptions]) -> DisclosureRules:
-    """What the audit is given in addition to the table."""
+    """The input of the audit in addition to the table."""
     checked, schema = request.options, request.schema
     given: tuple[KnownCells, ...] = ()
     given_from = "the known bounds"
@@ -309,7 +309,7 @@ def from_conditionals(
     nonzero = {row: printed for row, printed in sorted(rows.items()) if any(printed.values)}
     counts = np.zeros((len(nonzero), n_cols), dtype=np.int64)
     for position, printed in enumerate(nonzero.values()):
-        counts[position] = printed.whole(decimals, printed_decimals)
+        counts[position] = printed.in_units(decimals, printed_decimals)
     row_totals = None
     if totals is not None:
         row_totals = np.array([row.known_total() for row in nonzero.values()], dtype=np.int64)
@@ -362,13 +362,14 @@ class _PrintedRow:
             raise self.fault("{place} has people but no total; complete the column in --row-n.", "--row-n")
         return self.total
 
-    def whole(self, decimals: int | None, printed_decimals: int | None) -> list[int]:
+    def in_units(self, decimals: int | None, printed_decimals: int | None) -> list[int]:
         """Reduced counts of exact conditionals, or rounded ones in units of their last decimal."""
         if decimals is not None:
             units = [value * 10**decimals for value in self.values]
             if any(unit.denominator > 1 for unit in units):
                 raise self.fault(
-                    "{place} has a conditional with more decimals than --decimals; count the decimals of the proportion: 42.9 % is 0.429 and has three.",
+                    "{place} has a conditional with more decimals than --decimals; count the decimals of the proportion: 42.9 % is 0.429 "
+                    "and has three.",
                     "--decimals",
                 )
             return [int(unit) for unit in units]

@@ -276,7 +276,7 @@ class OneTableOptions(_ZeroRows, _Form, _Arranged):
             )
 
     def check_source(self, source: SourceOptions) -> None:
-        """Conditionals need a column of their own, and so do row totals."""
+        """Conditionals need their own column, and so do row totals."""
         if self.conditionals and source.weight is None:
             raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
         if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
@@ -395,7 +395,7 @@ class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOpti
                 is_given = getattr(self, name) != OneTableOptions.model_fields[name].get_default(
                     call_default_factory=True
                 )
-                # A spec also names rows and columns for its other calls.
+                # A spec may also have rows and columns for its other calls.
                 if is_given and name not in ("rows", "cols", *model.model_fields):
                     other = f"--{name.replace('_', '-')}"
                     pair = (other, flag) if name == "conditionals" else (flag, other)

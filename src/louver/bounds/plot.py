@@ -35,7 +35,7 @@ def plot_audit(audit: BoundsAudit) -> Figure:
 
 
 def narrowest(audit: BoundsAudit) -> tuple[list[BoundedCell], dict[str, int]]:
-    """What the picture shows: the most exposed cells, some of which are still open, and cells by number of feasible values."""
+    """The content of the picture: the most exposed cells, some of which are still open, and cells by number of feasible values."""
     cells = sorted((cell for cell in audit.cells() if cell.upper > 0), key=_narrowness)
     certain = [cell for cell in cells if cell.is_determined]
     open_ones = [cell for cell in cells if not cell.is_determined]
@@ -104,7 +104,7 @@ def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tupl
 
 
 def _whole_ticks(axes: Axes) -> None:
-    """Numbers on the horizontal axis that a count can have."""
+    """Ticks of the horizontal axis: whole counts."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))

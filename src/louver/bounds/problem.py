@@ -1,4 +1,4 @@
-"""A multi-way table arranged as rows of conditionals, and what its rows reduce to.
+"""A multi-way table arranged as rows of conditionals, and the reduced counts of its rows.
 
 Wright & Smucker (2014), sections 2 and 4.2-4.3: some attributes make the rows, some the columns, the others
 are summed over; each row is published as its conditional frequencies.
@@ -117,7 +117,7 @@ class TwoWayTable:
     published : int64 (n, J) or None
         Rounded conditionals as read, in units of the last decimal, where no counts are known.
     row_totals : int64 (n,) or None
-        Totals published beside conditionals.
+        Totals published with the conditionals.
     printed_decimals : int or None
         Most decimals that a conditional taken as exact was printed with; None where there were none.
     """

@@ -50,7 +50,7 @@ ROW, COL, OMIT = "row", "col", "omit"
 State = tuple[tuple[str, Partition], ...]
 
 LEAST_INFORMATION = 1e-9
-"""Bits below which a table is taken to say nothing about its columns."""
+"""Bits below which a table is taken to have no information about its columns."""
 
 DENSE_CELLS = 100_000
 """Up to this many cells an entropy is summed over all of them, beyond it over those that occur."""
@@ -58,7 +58,7 @@ DENSE_CELLS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What redesigns must leave alone.
+    """What redesigns must leave unchanged.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class MergedCategories:
-    """Categories of one attribute that a redesign merges, and what they are called together."""
+    """Categories of one attribute that a redesign merges, and the name of the merged category."""
 
     attribute: str
     name: str
@@ -85,7 +85,7 @@ class MergedCategories:
 
 
 class Redesigns:
-    """All redesigns of one arrangement: how to walk them and what they keep."""
+    """All redesigns of one arrangement: how to enumerate them, and the information they keep."""
 
     def __init__(self, histogram: Histogram, arrangement: Arrangement, wishes: Wishes | None = None) -> None:
         wishes = Wishes() if wishes is None else wishes
@@ -341,7 +341,7 @@ class Merging:
         return any(len(group) > 1 and self._distance(group) > FAR for group in partition)
 
     def label(self, codes: Sequence[int]) -> str:
-        """What a group is called."""
+        """The name of a group."""
         labels = [self.attribute.labels[code] for code in self._sorted(codes)]
         if len(labels) == 1:
             return labels[0]
@@ -369,7 +369,7 @@ class Merging:
                 yield tuple(sorted([*rest, merged]))
 
     def _bands(self, groups: Sequence[tuple[int, ...]]) -> Iterator[Partition]:
-        """Bands of equal numbers of groups: shortcuts to what merging pair by pair would reach, where there are many."""
+        """Bands of equal numbers of groups: shortcuts for merging many groups pair by pair."""
         missing = self.attribute.missing
         alone = [group for group in groups if missing in self.labels(group)]
         known = [group for group in groups if group not in alone]
@@ -396,7 +396,7 @@ class Merging:
         return all(len(one.intersection(group)) < 2 for one in self._apart)
 
     def _distance(self, group: Sequence[int]) -> float:
-        """From 0, as near as can be known, to 1."""
+        """Distance from 0 (nearest) to 1."""
         attribute, hierarchy = self.attribute, self.attribute.hierarchy
         labels = [attribute.labels[code] for code in group]
         if attribute.missing in labels:
@@ -424,7 +424,7 @@ class Merging:
 
 
 def _place(label: str) -> tuple[float, float] | None:
-    """Where a number or a class of numbers stands: "<25", "25", "25-54", ">54", "55+"; None for other labels.
+    """The position of a number or a class of numbers: "<25", "25", "25-54", ">54", "55+"; None for other labels.
 
     Examples
     --------
@@ -441,7 +441,7 @@ def _place(label: str) -> tuple[float, float] | None:
 def information_kept(histogram: Histogram, base: Arrangement, arrangement: Arrangement) -> float | None:
     """Share of the information about the columns of `base` that an arrangement keeps: I(X'; Y' | Z') of I(X; Y).
 
-    None where it has none of these columns, or has attributes that `base` does not have.
+    None if it has none of these columns, or attributes that `base` does not have.
     """
     names = (*arrangement.rows, *arrangement.cols)
     responses = [name for name in arrangement.cols if name in base.cols]

@@ -20,11 +20,11 @@ from louver.bounds.disclosure import (
     CellExplanation,
     Disclosure,
     Solution,
-    asked_cells,
     cell_states,
     explain_cell,
     exposure,
     published_shares,
+    selected_cells,
 )
 from louver.bounds.problem import Arrangement, Runs, TwoWayTable
 from louver.bounds.rounded import RoundingRule
@@ -80,7 +80,7 @@ class BoundsAudit(Shown):
     solution : Solution
         Bounds and values of the nonzero rows.
     selected : tuple of (row index, column) or None
-        The cells asked for; None means all.
+        The requested cells; None means all.
     small : int
         Counts below this are small.
     certain : Fraction
@@ -147,7 +147,7 @@ class BoundsAudit(Shown):
             small=self.small,
             certain=self.certain,
             is_counted=self.is_counted,
-            asked=asked_cells(self.table, self.selected),
+            is_selected=selected_cells(self.table, self.selected),
         )
         for position in np.flatnonzero(seen.is_certain):
             row, col = int(self.table.row_index[position]), int(self.table.counts[position].argmax())
@@ -158,7 +158,7 @@ class BoundsAudit(Shown):
             )
 
     def cell_states(self) -> Ints:
-        """What is disclosed of each cell of the nonzero rows, as positions in `CELL_STATES`, (n, J)."""
+        """What is disclosed about each cell of the nonzero rows, as positions in `CELL_STATES`, (n, J)."""
         return cell_states(
             self.table, self.solution, small=self.small, certain=self.certain, is_counted=self.is_counted
         )
@@ -195,7 +195,7 @@ class BoundsAudit(Shown):
         return self.summary.discloses(what)
 
     def advice(self, *, is_registered: bool = False, is_publishable: bool = False) -> str:
-        """What to do next with it, if it is the steward's own; see `advise`."""
+        """What to do next with the table, if it is the steward's own; see `advise`."""
         if not self.is_counted and self.survey_weight is None:
             return ""
         return advise(
@@ -336,7 +336,7 @@ def judge(
     Parameters
     ----------
     is_counted : bool
-        Whether it is the steward's own table; someone else's is already published.
+        Whether it is the steward's own table; someone else's table is already published.
     survey_weight : str, optional
         Column of counts that may be sampling weights: one sampled person then counts as hundreds.
     """
@@ -366,10 +366,10 @@ def advise(
     is_registered : bool
         Whether the register has already been consulted.
     is_publishable : bool
-        Whether it may be published alongside what the register holds.
+        Whether it may be published in addition to everything in the register.
     """
     if survey_weight is not None:
-        return "Next: audit without --weight, or rename the column where it counts people."
+        return "Next: audit without --weight, or rename the column if it counts people."
     if level is Level.STOP:
         return f"{REDESIGN}; fewer or broader categories help."
     if level is Level.CARE:

@@ -46,8 +46,8 @@ class RoundingRule(StrEnum):
 class RoundedSolution:
     """Runs of values of each cell; `span` (n, J, 2) gives the range of runs of each cell, empty for rows not requested.
 
-    `totals` (n, 2) are the least and the greatest total of each row. `is_certain` (n,) says whether one cell of the row holds
-    at least the share asked about in every table that fits; None where nothing was asked.
+    `totals` (n, 2) are the least and the greatest total of each row. `is_certain` (n,) says whether one cell of the row has at least the
+    share `certain` in every table that fits; None without such a share.
     """
 
     runs: Ints
@@ -88,7 +88,7 @@ class _StatementTree:
 
     @property
     def is_free(self) -> bool:
-        """Nothing is known about this row beforehand."""
+        """Whether nothing is known about this row beforehand."""
         return not (self.at_least.any() or (self.at_most < NO_LIMIT).any() or self.crossing)
 
 
@@ -153,15 +153,15 @@ def solve_rounded(
         As for `solve_exact`.
     possible : bool (rows, J), optional
         False where a structural zero makes a cell impossible: its printed 0 hides nothing.
-    told : sequence of BoundStatement
-        What is published beside the conditionals.
+    totals_stated : sequence of BoundStatement
+        Row totals published with the conditionals.
     certain : Fraction, optional
-        Above 1/2: ask which rows have at least this share in one cell, whatever fits.
+        Above 1/2: also find the rows that have at least this share in one cell in every table that fits.
 
     Notes
     -----
-    Cost: O(J T) per row for T = n less the least totals of the other rows, and O(rows log rows) sumsets of sets
-    that are mostly solid beyond a few times 10**decimals.
+    Cost: O(J T) per row for T = n minus the least totals of the other rows, and O(rows log rows) sumsets of sets that are mostly solid
+    beyond a few times 10**decimals.
     """
     if n * (published.shape[1] + 2) > MAX_WORK:
         raise InputError(
@@ -218,14 +218,14 @@ def _solve(
     if target < 0:
         return None
     # One answer shows whether there is any.
-    asked = np.unique(item_of[wanted]) if wanted.any() else np.arange(min(1, len(items)))
+    requested = np.unique(item_of[wanted]) if wanted.any() else np.arange(min(1, len(items)))
     item_span = np.zeros((len(items), published.shape[1], 2), dtype=np.int64)
     item_span[:, :, 1] = 1
     item_totals = np.zeros((len(items), 2), dtype=np.int64)
     is_certain = np.zeros(len(items), dtype=bool)
-    parts: list[Ints] = [np.array([[0, 0, 1]])]  # the contents of impossible cells
+    parts: list[Ints] = [np.array([[0, 0, 1]])]  # the values of impossible cells
     end = 1
-    for item, listed, solid in _leave_one_out(totals, copies, asked, target):
+    for item, listed, solid in _leave_one_out(totals, copies, requested, target):
         if not listed.size and not solid:
             return None
         runs, span = _cell_runs(items[item], rule, listed, solid)
@@ -330,10 +330,10 @@ def _solid_from(published: Ints, unit: int) -> int | None:
 
 
 def _leave_one_out(
-    totals: Sequence[_Totals], copies: Ints, asked: Ints, target: int
+    totals: Sequence[_Totals], copies: Ints, requested: Ints, target: int
 ) -> Iterator[tuple[int, Ints, range]]:
     """Each requested item with its feasible totals (listed and as a range), given all other items."""
-    plan = leave_one_out_plan(len(asked))
+    plan = leave_one_out_plan(len(requested))
     depth = 2 + (int(plan[:, 0].max()) if len(plan) else 0)
     n_words = _longest(totals, copies, target) // 64 + 1
     work = np.zeros(n_words, dtype=np.uint64)
@@ -345,15 +345,15 @@ def _leave_one_out(
         for _ in range(n_copies):
             add_set_inplace(words[level], size[level], totals[item].words, totals[item].size, work)
 
-    for item in np.setdiff1d(np.arange(len(totals)), asked):
+    for item in np.setdiff1d(np.arange(len(totals)), requested):
         add(0, int(item), int(copies[item]))
     for level, low, high, leaf in plan.tolist():
         if level > 0:
             words[level], size[level] = words[level - 1], size[level - 1]
-        for item in asked[low:high].tolist():
+        for item in requested[low:high].tolist():
             add(level, item, int(copies[item]))
         if leaf >= 0:
-            item = int(asked[leaf])
+            item = int(requested[leaf])
             add(level, item, int(copies[item]) - 1)
             own = totals[item]
             listed, first, last = matching_totals(own.words, own.size, words[level], size[level], target)
@@ -395,7 +395,7 @@ def _wide_from(published: Ints, unit: int) -> int:
     When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
     of cells minus two; so from here on the intervals of neighbouring totals overlap. The four differences that an
     interval's width can be grow with t: an own interval by t / (2 unit) - 2, and all of them together as in
-    `_solid_from`; a cell that holds everyone cannot exceed t. A single cell is the total itself.
+    `_solid_from`; a cell that contains everyone cannot exceed t. A single cell is the total itself.
     """
     n_cells, total = published.size, int(published.sum())
     if n_cells == 1:

@@ -1,7 +1,7 @@
 """Redesign search: arrangements without a disclosed small cell that keep the most information.
 
 Wright & Smucker (2014), section 4.3, explore such redesigns by hand. Here a redesign (`redesigns.py`) gives each attribute a
-role and a partition of its labels (`merging.py`). Unless told otherwise, no row of it may reveal a person's status either.
+role and a partition of its labels (`merging.py`). By default no row of it may reveal a person's status either.
 
 Utility. The attributes first put in the columns are the responses Y, those in the rows the predictors X. A
 redesign with predictors X' (wherever they stand), responses Y' in the columns and Z' moved to the rows
@@ -80,7 +80,7 @@ class Suggestion:
 
     @property
     def words(self) -> str:
-        """What was merged, in words; empty where nothing was."""
+        """The merged categories, in words; empty if there are none."""
         names: dict[str, list[str]] = {}
         for group in self.merged:
             names.setdefault(group.attribute, []).append(group.name)
@@ -119,7 +119,7 @@ UTILITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Suggestions(Shown):
-    """Redesigns that disclose nothing, none of which another beats in every respect; safe plain moves are always among them.
+    """Redesigns that disclose nothing and are not dominated by another one; safe moves without merging are always among them.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Suggestions(Shown):
 
     @property
     def nothing(self) -> str:
-        """What is printed where no redesign was found."""
+        """The text if no redesign was found."""
         found = "No redesign is" if self.is_proved else "Within the time limit no redesign was found"
         more = "" if self.is_proved else " Give more --seconds."
         other = " --avoid small allows rows that reveal a status." if self.avoid == "attribute" else ""
@@ -211,12 +211,12 @@ class Suggestions(Shown):
 
 
 def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
-    """Write one file for each redesign, for its owner's eyes only: labels may be confidential.
+    """Write one file for each redesign, readable by its owner only: labels may be confidential.
 
     Parameters
     ----------
     data : sequence of str
-        What stands after `louver bounds` to name the data, for the call in each file.
+        Arguments of `louver bounds` that name the data, for the call in each file.
     """
     check_out(folder, "--write-recodes")
     try:
@@ -281,9 +281,10 @@ def search_redesigns(
     avoid : {"attribute", "small"}
         Whether a redesign may have rows that reveal a status.
     wishes : Wishes, optional
-        What redesigns must leave alone.
+        What redesigns must leave unchanged.
     run : Run
-        Gets the share of time used and the number of arrangements examined; what has been found so far is kept if it is told to hurry.
+        Gets the share of time used and the number of arrangements examined; results found so far are kept if the run is asked to finish
+        early.
 
     Returns
     -------
@@ -293,9 +294,9 @@ def search_redesigns(
     Notes
     -----
     Two queues over the same states take turns. One pops the state whose redesigns could keep the most information,
-    which yields the proof. The other follows the fewest disclosed small cells, leaves out what cannot
-    beat the best safe arrangement so far, and finds good ones early. Plain moves, without merging, are examined before all else,
-    and one that is safe is listed even where a merge keeps more or shows less.
+    which yields the proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so
+    far, and finds good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or
+    discloses less.
     """
     started = time.perf_counter()
     search = _RedesignSearch(
@@ -313,7 +314,7 @@ def search_redesigns(
 
 
 class _RedesignSearch:
-    """The states met so far and the safe arrangements among them that nothing beats."""
+    """The states examined so far, and the safe arrangements among them that no other dominates."""
 
     def __init__(
         self,
@@ -354,7 +355,7 @@ class _RedesignSearch:
 
     @property
     def standing(self) -> tuple[float | None, float | None]:
-        """Share of the information that the best safe arrangement so far loses, and that every one loses at least."""
+        """Share of the information that the best safe arrangement so far loses, and a lower bound for every safe one."""
         most_left = max(-self.by_bits[0][0] if self.by_bits else 0.0, self.best_bits)
         if not self.best:
             return None, None
@@ -391,7 +392,7 @@ class _RedesignSearch:
             heapq.heappush(self.by_risk, (n_bad, -self.bound[state], self.examined, state))
 
     def _n_bad(self, summary: BoundsSummary) -> int:
-        """Disclosed small cells, and rows that reveal a status where they are to be avoided."""
+        """Disclosed small cells, and rows that reveal a status if they are to be avoided."""
         return summary.disclosed_small_cells + (summary.certain_rows if self.avoid == "attribute" else 0)
 
     def _examine(self, state: State) -> BoundsSummary:
@@ -439,14 +440,14 @@ class _RedesignSearch:
 
 
 def _kept(best: list[Suggestion], new: Suggestion) -> list[Suggestion]:
-    """The archive with `new` and without what it beats, unless a kept one beats it."""
+    """The archive with `new` and without what it dominates, unless a kept one dominates it."""
     if any(_beats(old, new) for old in best):
         return best
     return [old for old in best if not _beats(new, old)] + [new]
 
 
 def _beats(a: Suggestion, b: Suggestion) -> bool:
-    """Whether `a` is as good in every respect; of two that are equal, one that merges no more beats the other."""
+    """Whether `a` is as good in every respect; of two equal ones, one that merges no more dominates the other."""
     return _is_as_good(a, b) and (not _is_as_good(b, a) or a.n_merged <= b.n_merged)
 
 

@@ -28,10 +28,11 @@ VERBS = {
 
 
 class WithoutPandas:
-    """An importer that finds no pandas for PyArrow, which loads it wherever it is installed: a third of a second that benefits no verb.
+    """An importer that hides pandas from PyArrow, which otherwise loads it whenever it is installed: a third of a second that benefits no
+    verb.
 
-    Libraries that import pandas themselves, such as OR-Tools, get it. PyArrow's own import is compiled and leaves no frame: it is seen as
-    one of louver, which never imports pandas.
+    Libraries that import pandas themselves, such as OR-Tools, get it. PyArrow's own import is compiled and leaves no frame, so it looks
+    like one of louver, which never imports pandas.
     """
 
     @staticmethod
@@ -50,8 +51,8 @@ def _importer() -> str:
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is still being loaded is one line too."""
-    if "pyarrow" not in sys.modules:  # if Python was not started for louver, dataframes may be needed later
+    """Run the command line; Ctrl-C while it is still being loaded also prints one line."""
+    if "pyarrow" not in sys.modules:  # if louver runs inside another program, dataframes may be needed later
         sys.meta_path.insert(0, WithoutPandas)
     try:
         from louver.cli.app import run_app
@@ -66,7 +67,7 @@ def main() -> None:
 
 
 def _leave_at_once(code: int) -> None:
-    """Exit without tearing down the interpreter: that takes half a second, and leftover threads may crash during it."""
+    """Exit without tearing down the interpreter: teardown takes half a second, and leftover threads may crash during it."""
     import atexit
     import os
     from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The command as a whole: its verbs, and one sentence for every way in which it can end early."""
+"""The whole command: its verbs, and one sentence for every way in which it can end early."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Verbs(TyperGroup):
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, imported when it is first asked for."""
+        """The command of that name, imported when it is first used."""
         if cmd_name not in VERBS:
             return None
         if cmd_name not in self.commands:
@@ -69,7 +69,7 @@ def _root(
 
 
 def run_app() -> int:
-    """Run what the arguments ask for and return the exit code. Every expected failure is one sentence on stderr."""
+    """Run the requested command and return the exit code. Every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     name = f"louver {verb}" if verb in VERBS else "louver"
     # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
@@ -100,10 +100,10 @@ def run_app() -> int:
 
 
 def _load(verb: str) -> None:
-    """Import a verb, its kernels first, here and not from deep inside the parser.
+    """Import a verb, its kernels first, here rather than deep inside the parser.
 
-    Python's stack of frames grows by pages. While Numba is imported it calls small functions many thousands of times; where those calls
-    straddle the end of a page, every one of them maps and unmaps memory, a tenth of a second in all.
+    Python's stack of frames grows by pages. While Numba is imported it calls small functions many thousands of times; if those calls
+    straddle the end of a page, each of them maps and unmaps memory, which takes a tenth of a second in total.
     """
     if verb in WITH_KERNELS:
         import_module("louver.optim.kernels")
@@ -122,7 +122,7 @@ def _usage_problem(error: typer.TyperException) -> str:
         assert error.param is not None
         kind = NUMBER_KINDS[error.param.type_descriptor.annotation]
         return f"option {error.param.opts[0]} must be {kind}."
-    # The parser's other classes are not public, so they are distinguished by what they carry.
+    # The parser's other classes are not public, so they are distinguished by their attributes.
     carried = vars(error)
     option: str | None = carried.get("option_name")
     context: Any = carried.get("ctx")

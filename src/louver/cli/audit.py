@@ -44,7 +44,7 @@ def audit(
         check_page(html, request.files())
     found = audit_verb(spec=request, report=page_of, run=run)
     if html is not None:
-        # Whatever was published gets its page, even if the run is cancelled.
+        # A publication gets its page even if the run is cancelled afterwards.
         write_audit_report(found, request, html, run if found.published is None else Run())
     if json:
         say_json(found.to_json())

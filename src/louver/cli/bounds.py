@@ -33,7 +33,7 @@ def bounds(
         from louver.report.bounds import write_bounds_report
 
         published = None if found.publication is None else found.publication.published
-        # Whatever was written gets its page, even if the run is cancelled.
+        # A written publication gets its page even if the run is cancelled afterwards.
         write_bounds_report(found, request, html, run if published is found.recodes is None else Run())
     if json:
         say_json(found.to_json())

@@ -31,12 +31,12 @@ __all__ = [
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 GRACE_SECONDS = 0.4
-"""Work that has not reacted to a request to stop by then is interrupted."""
+"""Seconds after which work that has not reacted to a request to stop is interrupted."""
 CLEARING_SECONDS = 3.0
-"""Work that has reacted, or can no longer stop, is given this long to finish: nothing half-done may be left behind."""
+"""Seconds for work that has reacted, or can no longer stop, to finish: nothing half-done may be left behind."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
 AGAIN, AGAIN_SECONDS = b"\0", 0.01
-"""Requests another interrupt once execution has left the code that swallowed the last one."""
+"""Requests another interrupt once execution has left the code that suppressed the last one."""
 NOTICE = "compiling, once per installation: about {} s"
 _caught: list[int] = []
 _bars: list[Any] = []
@@ -107,7 +107,7 @@ def _say_aside(sentence: str) -> None:
 
 @contextmanager
 def compile_notices(write: Callable[[str], None]) -> Iterator[None]:
-    """Announce that kernels are being compiled, to explain the wait; one notice per wait, however commands nest."""
+    """Announce that kernels are being compiled, to explain the wait; one notice per wait, even if commands nest."""
     outer, listeners[:] = listeners[:], [lambda seconds: write(NOTICE.format(seconds))]
     try:
         yield
@@ -124,8 +124,8 @@ def stopping_signal() -> int:
 def _signals(run: Run) -> Iterator[None]:
     """Watch for signals in a thread of its own.
 
-    The interpreter runs handlers in the main thread between two instructions of Python, so not while a kernel computes there.
-    The wake-up socket is written by the system's own handler, whatever the main thread does; a thread reads it and sets
+    The interpreter runs handlers in the main thread between two Python instructions, and therefore not while a kernel computes there. The
+    system's own handler writes to the wake-up socket whatever the main thread does; a thread reads it and sets
     the flag that kernels poll.
     """
     import socket
@@ -237,7 +237,7 @@ def _bar() -> Iterator[
 
 
 def _wipe_bar() -> None:
-    """Take the bar off the terminal, before anything else is printed there."""
+    """Remove the bar from the terminal before anything else is printed there."""
     if _bars:
         _bars.pop().stop()
 

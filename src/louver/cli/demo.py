@@ -82,7 +82,7 @@ def demo(
         Path, typer.Option(metavar="FOLDER", help="Folder for data and reports; created if needed.")
     ] = Path("demo-output"),
     seconds: Annotated[float, typer.Option(metavar="S", help="Time for each search.")] = 5.0,
-    files: Annotated[bool, typer.Option("--files", help="Write the sample files and stop.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Write the sample files only.")] = False,
     run: Run,
 ) -> int:
     """Run every job once on sample data, as commands to copy, with reports to open in a browser."""
@@ -114,7 +114,7 @@ def run_demo(out: Path, seconds: float, run: Run) -> None:
 
 
 def _placed(word: str, out: Path) -> str:
-    """Names of files and folders, as seen from where the demo was called."""
+    """Names of files and folders, relative to where the demo was called."""
     is_path = word.startswith("data/") or word.endswith(".html") or word in ("anonymous", "crashes", "county")
     return str(out / word) if is_path else word
 

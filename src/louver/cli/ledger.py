@@ -40,7 +40,8 @@ LedgerFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The led
 NewPopulation = Annotated[
     bool,
     typer.Option(
-        "--new-population", help="The data are about different people than the other ledgers in that folder."
+        "--new-population",
+        help="The data are about different people from those of the other ledgers in that folder.",
     ),
 ]
 
@@ -187,7 +188,7 @@ def _new_ledger_file(file: Path) -> Path:
     """Refuse file names under which the folder's other ledgers would not recognise this one as a ledger."""
     if file.suffix != SUFFIX:
         raise InputError(
-            f"the name of a ledger has a fixed ending; call it {file.name}{SUFFIX}.",
+            f"the name of a ledger must end in {SUFFIX}; call it {file.name}{SUFFIX}.",
             file=file.name,
             option="FILE",
         )
@@ -224,14 +225,14 @@ def _facts(state: LedgerState) -> Iterator[str]:
     for source in state.sources.values():
         yield f"pays for: {source.words}"
     if state.predecessor is not None:
-        yield f"carries on {state.predecessor}: {len(state.carried)} exact publications from before the first line"
+        yield f"continues {state.predecessor}: {len(state.carried)} exact publications from before the first line"
         yield from (f"disclosed exactly: {one.what}" for one in state.carried)
     if state.successor is not None:
         yield f"succeeded by {state.successor}, closed to new entries"
 
 
 def _history(state: LedgerState) -> Iterator[str]:
-    """A dated line for every event; the outcome of a debit has a line of its own."""
+    """A dated line for every event; the outcome of a debit has its own line."""
     shown = [
         event
         for event in state.events

@@ -116,7 +116,7 @@ def command(
 
 
 def the_spec(argument: Path | None, option: Path | None, what: str) -> Path:
-    """The spec of a verb that takes it as its argument, and as --spec like the others; `what` says what to name if it is missing."""
+    """The spec of a verb that takes it as an argument, or as --spec like the others; `what` describes the file if it is missing."""
     if argument is not None and option is not None:
         raise InputError("the spec is named twice; give SPEC.toml or --spec.", option="--spec")
     path = argument or option

@@ -52,7 +52,7 @@ def protect(
         check_page(html, request.files())
     found = protect_verb(spec=request, out=out, run=run)
     if html is not None:
-        # Whatever was published gets its page, even if the run is cancelled.
+        # A publication gets its page even if the run is cancelled afterwards.
         write_protect_report(found, request, html, run if found.published is None else Run())
     if json:
         say_json(found.to_json())
@@ -65,7 +65,7 @@ def protect(
 
 
 def _request(path: Path, given: Given) -> Request[ProtectOptions]:
-    """From a spec, or from a batch file of tau-ARGUS; what is given on the command line takes precedence."""
+    """Options from a spec or a batch file of tau-ARGUS; options on the command line take precedence."""
     if path.suffix.lower() != ".arb":
         return ask(ProtectOptions, None, path, given)
     options, records = read_argus(path)

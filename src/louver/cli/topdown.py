@@ -41,7 +41,7 @@ from louver.topdown.options import (
 )
 
 app = group(
-    "Private microdata over a tree of regions, with public knowledge kept exactly. A spec file says what is wanted."
+    "Private microdata over a tree of regions, with public knowledge kept exactly. A spec file describes the release."
 )
 help_alone(app)
 

@@ -73,7 +73,7 @@ def read_coded(source: Source, names: Sequence[str], run: Run) -> tuple[CodedCol
 
 
 def coded_column(name: str, column: pa.ChunkedArray) -> CodedColumn:
-    """The same for a column in memory."""
+    """Read one column that is in memory."""
     texts = column.cast(pa.string()).combine_chunks()
     return _coded(name, [texts.dictionary_encode()])
 
@@ -138,7 +138,7 @@ def number_type(column: pa.ChunkedArray) -> pa.DataType | None:
 
 
 def common_type(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
-    """The type of numbers of a column, from those of its parts."""
+    """The type of a column of numbers, from the types of its parts."""
     if one is None or other is None:
         return None
     if pa.types.is_null(one) or pa.types.is_null(other):

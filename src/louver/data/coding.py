@@ -38,14 +38,14 @@ __all__ = [
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 CODE = re.compile(r"0[0-9]+")
-"""Digits that start with a zero are the code of something: a place, a school."""
+"""Digits that start with a zero are a code, such as that of a place or a school."""
 SCALAR_TYPES = re.compile(
     r"VARCHAR|ENUM\(.*\)|BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME.*|UUID"
     r"|\"?NULL\"?",
     re.DOTALL,
 )
 MAX_EXACT = 2**53  # largest range in which every whole number is a double
-MAX_REMEMBERED = 100  # values kept to find a bad row by
+MAX_REMEMBERED = 100  # number of bad values kept to locate a row
 
 
 def text_sql(source: Source, column: str) -> str:
@@ -98,7 +98,7 @@ def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
 
 
 def find_row(source: Source, condition: str, **parameters: object) -> int:
-    """Number of the first data row that meets an SQL condition which some row of `records` is known to meet.
+    """Number of the first data row that meets an SQL condition; some row of `records` must meet it.
 
     Rows are counted as they stand in the source, including those that `--where` leaves out.
     """
@@ -133,7 +133,7 @@ def in_order(labels: Collection[str], missing: str | None) -> list[str]:
 
 @dataclass(slots=True, kw_only=True)
 class Coder:
-    """Codes one column batch by batch, and learns the labels of an attribute that lists none.
+    """Codes one column batch by batch, and collects the labels of an attribute that lists none.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Coder:
         raise InputError(f"{where} {problem}.", file=source.name, column=name, row=row)
 
     def finish(self) -> tuple[Attribute, Ints | None]:
-        """The attribute with all its labels, and where they were learnt the map from `encode`'s codes."""
+        """The attribute with all its labels, and, if they were collected, the map from `encode`'s codes."""
         if self.attribute.labels:
             return self.attribute, None
         labels = in_order(self._learnt, self.attribute.missing)
@@ -184,14 +184,14 @@ class Coder:
 
     def _code_of(self, text: str | None) -> int:
         if self.attribute.labels and self.attribute.kind in (Kind.CATEGORY, Kind.ORDERED):
-            return self._look_up(text)  # as fast, and the texts of millions of regions are not kept
+            return self._look_up(text)  # equally fast, and the texts of millions of regions are not kept
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = self._look_up(text)
         return code
 
     def _look_up(self, text: str | None) -> int:
-        """Code of a text that was not met before."""
+        """Code of a text that has not occurred before."""
         if text is None:
             self._is_missing_seen = True
             label = self.attribute.missing
@@ -235,7 +235,7 @@ SHORT_YEAR = re.compile(rf"[0-9]{{1,2}}([-/.])[0-9]{{1,2}}\1[0-9]{{2}}{TIME}")
 NAMED = re.compile(rf"[0-9]{{1,2}}([- ]?)[A-Za-z]{{3,9}}\1[0-9]{{4}}{TIME}")
 DIGITS = re.compile(r"(1[89]|2[01])[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])")
 LEAST_DIGITS = 5
-"""With fewer different values, eight digits say nothing about dates."""
+"""With fewer distinct values, eight digits are no evidence of dates."""
 MOST_YEARS = 300
 """Dates spanning more years than this are taken to include codes such as 9999-12-31."""
 
@@ -254,7 +254,7 @@ def date_form(texts: Collection[str], source: Source, column: str) -> Form | Non
     Raises
     ------
     InputError
-        If day and month cannot be told apart, or years have two digits.
+        If day and month cannot be distinguished, or years have two digits.
     """
     if not texts or not all(text[:1].isdigit() for text in texts):
         return None
@@ -273,7 +273,7 @@ def date_form(texts: Collection[str], source: Source, column: str) -> Form | Non
 
 
 def _day_or_month_first(parts: list[tuple[str, str, str]], source: Source, column: str) -> Form | None:
-    """Which comes first: by `--date-order`, by numbers above twelve, or the day where points are the separators."""
+    """Whether day or month comes first: by `--date-order`, by numbers above twelve, or the day if points are the separators."""
     if source.date_order in ("dmy", "mdy"):
         return DAY_FIRST if source.date_order == "dmy" else MONTH_FIRST
     is_first_day = any(int(first) > 12 for first, _, _ in parts)
@@ -285,8 +285,8 @@ def _day_or_month_first(parts: list[tuple[str, str, str]], source: Source, colum
     if all(mark == "." for _, mark, _ in parts):
         return DAY_FIRST
     raise InputError(
-        f'column "{column}" in {source.name} has dates whose day and month can be taken for each other; say which comes '
-        "first (--date-order dmy or mdy).",
+        f'column "{column}" in {source.name} has dates whose day and month cannot be distinguished; '
+        "say which comes first (--date-order dmy or mdy).",
         file=source.name,
         column=column,
         option="date_order",

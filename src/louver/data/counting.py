@@ -85,7 +85,7 @@ class Wide:
 
 
 def attribute_of(name: str, schema: Schema | None) -> tuple[Attribute, Recode | None]:
-    """What the schema says about a column: its domain as read, and its recode."""
+    """A column as the schema describes it: its domain as read, and its recode."""
     if schema is None or name not in schema.names:
         return Attribute(name=name), None
     return schema.attribute(name), schema.recode_of(name)
@@ -164,7 +164,7 @@ def _weight_sql(text: str) -> str:
 
 
 def _count_error(source: Source, column: str, sql: str) -> InputError:
-    """What is wrong with the first invalid count."""
+    """The error message for the first invalid count."""
     row = find_row(source, f"({sql}) IS NULL")
     text = text_sql(source, column)
     value = f"TRY_CAST({text} AS DOUBLE)"
@@ -202,8 +202,8 @@ def check_weight(source: Source, column: str) -> None:
     if reason is None:
         return
     raise InputError(
-        f'column "{column}" in {source.name} {reason}, so it may not count people; name a column of counts, leave --weight out '
-        "where a row is one person, or give --weight-is-count if every row stands for that many people.",
+        f'column "{column}" in {source.name} {reason}, so it may not count people; name a column of counts, leave --weight out if each'
+        "row is one person, or give --weight-is-count if the column does count people.",
         file=source.name,
         column=column,
         option="weight",

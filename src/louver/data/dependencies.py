@@ -1,8 +1,8 @@
 """Which column determines which: knowing the value of one gives that of the other, exactly or almost.
 
 For columns A and B, every record but the first of each value of A is a trial: does it have the B that most records with its A
-have? A determines B if nearly all trials hit, far more than the commonest value of B alone would explain, and if that many
-hits would hardly come about by chance. Values of A that occur once do not count, so ids determine nothing here.
+have? A determines B if nearly all trials hit, far more than the commonest value of B alone would explain, and if that many hits are very
+unlikely by chance. Values of A that occur once do not count, so ids determine nothing here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from louver.run import Run
 __all__ = ["Dependency", "find_dependencies", "is_function", "near_function"]
 
 LEAST_ACCURACY = 0.95
-"""Minimum share of trials that must hit."""
+"""Minimum share of trials that must be hits."""
 LEAST_GAIN = 0.9
-"""Least share of the errors left by the commonest value alone that must be corrected."""
+"""Minimum share of the errors left by the commonest value alone that must be corrected."""
 CHANCE = 1e-6
 """Maximum probability that a table of independent columns shows any dependency."""
 LIKELY = 1e-3
-"""Greatest chance for a column that determines another in all records of an audit: readers know which district lies in which region, and to
-assume too much can only make a verdict stricter."""
+"""Maximum probability for a column that determines another in all records of an audit: readers know which district lies in which region,
+and assuming too much can only make a verdict stricter."""
 SAMPLED_FROM = 2**18
 SAMPLE = 2**16
-SLACK = 0.02  # by how much the accuracy in a sample may fall short
+SLACK = 0.02  # by how much the accuracy in a sample may be lower
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +61,8 @@ def find_dependencies(
 
     Notes
     -----
-    Pairs of a large table are first tried on a sample: of values of A where these are many, of records otherwise. What is left
-    is counted on all records. **Cost**: for each ordered pair a sort of the sample.
+    Pairs of a large table are first tested on a sample: of values of A if these are many, of records otherwise. The remaining pairs are
+    counted on all records. **Cost**: for each ordered pair a sort of the sample.
     """
     dependents = columns if of is None else of
     pairs = max(1, len(columns) * len(dependents) - (of is None) * len(columns))
@@ -83,7 +83,7 @@ def find_dependencies(
 
 
 def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
-    """Whether A determines B in all records, and not likely by chance.
+    """Whether A determines B in all records, and is unlikely to do so by chance.
 
     Parameters
     ----------
@@ -106,9 +106,10 @@ def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
 
 
 def near_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> tuple[dict[int, int], float] | None:
-    """The commonest B of each A and the share of records that have it, if A nearly determines a coarser B, and hardly by chance.
+    """The commonest B of each A and the share of records that have it, if A nearly determines a coarser B and is unlikely to do so by
+    chance.
 
-    None where it does not, or does so in all records. Parameters as for `is_function`.
+    None if it does not, or if it does so in all records. Parameters as for `is_function`.
     """
     order = np.lexsort((-counts, codes_a))
     _, firsts = np.unique(codes_a[order], return_index=True)
@@ -182,7 +183,7 @@ class _Trials:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of two coins: n trials hit as often with chance at most exp(-n times this) (Chernoff)."""
+    """Kullback-Leibler divergence of two coins: n trials have that many hits with probability at most exp(-n times this) (Chernoff)."""
     rest = 0.0 if p >= 1 else (1 - p) * math.log((1 - p) / (1 - q))
     return p * math.log(p / q) + rest
 

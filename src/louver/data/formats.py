@@ -104,7 +104,7 @@ def read_statistical(path: Path, encoding: str | None, keep_codes: bool = False)
 
 
 def read_or_refuse(read: Callable[..., pa.Table], *given: Any) -> pa.Table | InputError:
-    """What one of the readers returns or raises, to be sent from one process to another."""
+    """The result or the error of a reader, in a form that can be sent from one process to another."""
     try:
         return read(*given)
     except InputError as error:
@@ -192,7 +192,7 @@ def _table_of(rows: Sequence[Sequence[Any]], file: str, header_row: int | None) 
     else:
         numbered = [(n, row) for n, row in numbered if n >= header_row]
         if not numbered or numbered[0][0] != header_row:
-            message = f"{file} is empty in row {header_row}; say which row names the columns (--header-row)."
+            message = f"{file} has an empty row {header_row}; say which row names the columns (--header-row)."
             raise InputError(message, file=file, row=header_row, option="header_row")
     first = min(place for _, row in numbered for place, cell in enumerate(row) if not _is_missing(cell))
     header, *filled = [row[first:] for _, row in numbered]
@@ -286,7 +286,7 @@ def copy_postgres(
 
 
 def _problem(name: str, sqlstate: str | None) -> str:
-    """Our message for a PostgreSQL error; only its error code is safe to repeat."""
+    """Our message for a PostgreSQL error; only the error code is safe to repeat."""
     if not sqlstate or sqlstate.startswith(("08", "28", "3D")):
         return "the PostgreSQL server cannot be reached with this address, user and password."
     if sqlstate == UNDEFINED_TABLE:

@@ -1,6 +1,6 @@
 """Histogram: a sparse, labelled, integer contingency table.
 
-It stands on the confidential side of the wall: its counts are true counts.
+It belongs on the confidential side of the wall: its counts are true counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Counts of records with the sum of their keys: a number for each set of records, the same wherever the set is counted.
 
 A record's key is 64 bits of a hash, under a secret, of the text of its person. The sum of the keys modulo 2^64 belongs to the set of
-records, in whatever order, file or table they are counted, if the text of every person is the same; without the secret it says nothing.
+records, in whatever order, file or table they are counted, if the text of every person is the same; without the secret it reveals nothing.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def keyed_counts(
     Parameters
     ----------
     person : str
-        Column with another value in every record.
+        Column with a different value in every record.
     secret : str
-        Letters and digits that nobody else knows.
+        Secret letters and digits.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _refuse_missing(source: Source, name: str, text: str) -> None:
 
 
 def _refuse_twice(source: Source, person: str, text: str) -> None:
-    """Two records of one person would have the same key, and a set with both a key that tells so."""
+    """Refuse two records of one person: they would have the same key, and the key of a set with both would show it."""
     found = source.first_row(f"SELECT {text} AS person FROM records GROUP BY 1 HAVING count(*) > 1 LIMIT 1")
     if found is not None:
         row = find_row(source, f"{text} = $twice", twice=found["person"])

@@ -44,7 +44,7 @@ MOST_CODES = 15
 CODE_BELOW = 100
 RECORDS_PER_CODE = 4
 DENSE = 0.5
-"""Whole numbers that fill this share of their range without repeats are a numbering."""
+"""Whole numbers without repeats that fill this share of their range are serial numbers."""
 LOOKED_AT_FIRST = 1000
 LONG = 40  # letters
 
@@ -132,22 +132,22 @@ def _words(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
 
 
 def _all(values: pa.StringArray, pattern: str) -> bool:
-    """Whether all values match; most columns that do not match show it early."""
+    """Whether all values match; most columns that do not match fail early."""
     start = values.slice(0, LOOKED_AT_FIRST)
     return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() for part in (start, values))
 
 
 LIKE_A_UNIT = "each value groups a few records, like a household number"
 NEARLY_UNIQUE = 0.05
-"""A column singles people out by itself if at least this share of records has a unique value; a single such record is ignored."""
+"""A column identifies people by itself if at least this share of records has a unique value; a single such record is ignored."""
 MOST_RUNS = 1.5
 """In a column of units, records of a unit stand next to each other: at most this many runs of equal values per value on average."""
 UNIT_ALONE = 0.5
 """In a column of units, less than this share of records has a unique value."""
 LEAST_UNITS = 0.02
 MOST_IN_UNIT = 20.0
-"""A unit (household, business) has several records on average, but at most this many, and there are many units. It is named like
-one, or determines other columns and is not named like anything else."""
+"""A unit (household, business) has several records on average, but at most this many, and there are many units. It is named like one, or
+determines other columns and does not have the name of anything else."""
 
 DIRECT = (
     "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
@@ -167,7 +167,8 @@ SENSITIVE = (
 )
 QUASI = (
     "age alter sex gender geschlecht birth born dob birthday birthdate zip zipcode plz postcode postal region county state "
-    "city town municipality gemeinde commune kommune gemeente comune municipio kreis bezirk kanton canton district tract block puma country nation nationality citizenship ethnicity race marital marstat "
+    "city town municipality gemeinde commune kommune gemeente comune municipio kreis bezirk kanton canton district tract block puma "
+    "country nation nationality citizenship ethnicity race marital marstat "
     "education educ edu schl degree occupation occ occu occucode occup occp job industry indp naicsp language ancestry veteran year "
     "month date agep msp mar civil civilstatus hispanic hisp hispan origin ethnic eth etni race rac racp raced birthplace pobp "
     "nativity native migration migrant foreign immigrant herkunft relat relationship hhsize np npf noc nchild children child kids"

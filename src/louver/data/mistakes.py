@@ -1,4 +1,4 @@
-"""Common mistakes in files, found by looking at their first rows: a missing header, misspelt columns, numbers with commas.
+"""Common mistakes in files, found from their first rows: a missing header, misspelt columns, numbers with commas.
 
 "16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories. So numbers with
 commas are refused unless they are declared, and then read as numbers.
@@ -35,11 +35,11 @@ def check_commas(source: Source, view: str) -> None:
     texts = [column for column, kind in source.types.items() if kind == "VARCHAR"]
     if not texts:
         return
-    has_comma = _asked(source, view, [f"bool_or(contains({quoted(name)}, ','))" for name in texts])
+    has_comma = _evaluated(source, view, [f"bool_or(contains({quoted(name)}, ','))" for name in texts])
     likely = [name for name, is_so in zip(texts, has_comma, strict=True) if is_so]
     if not likely:
         return
-    for name, is_number in zip(likely, _asked(source, view, map(_looks_numeric, likely)), strict=True):
+    for name, is_number in zip(likely, _evaluated(source, view, map(_looks_numeric, likely)), strict=True):
         if is_number:
             message = (
                 f'column "{name}" in {source.name} has numbers with commas; give --decimal-mark "," where they mark '
@@ -77,7 +77,7 @@ def _looks_numeric(column: str) -> str:
 def _check_grouped(source: Source, view: str, texts: list[str]) -> None:
     if not texts:
         return
-    found = _asked(
+    found = _evaluated(
         source, view, [f"bool_or(regexp_full_match({quoted(name)}, '{GROUPED}'))" for name in texts]
     )
     for name, is_grouped in zip(texts, found, strict=True):
@@ -89,7 +89,7 @@ def _check_grouped(source: Source, view: str, texts: list[str]) -> None:
             raise InputError(message, file=source.name, column=name, option="decimal_mark")
 
 
-def _asked(source: Source, relation: str, conditions: Iterable[str]) -> list[bool]:
+def _evaluated(source: Source, relation: str, conditions: Iterable[str]) -> list[bool]:
     """Results of one scan."""
     fields = ", ".join(f"{condition} AS c{i}" for i, condition in enumerate(conditions))
     found = source.first_row(f"SELECT {fields} FROM {relation}")
@@ -105,12 +105,12 @@ VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ -]*|\S+@\S+")
 
 
 def no_such_column(source: Source, column: str, *, has_header: bool) -> InputError:
-    """The error, with close names from the header.
+    """The error, with similar names from the header.
 
     Parameters
     ----------
     has_header : bool
-        The names come from the first line of a text file. Where that line looks like data nothing of it is repeated.
+        The names come from the first line of a text file. If that line looks like data, none of it is quoted.
     """
     if has_header and _looks_like_data(source):
         advice = "its first line looks like data; add a line with the column names."
@@ -121,7 +121,7 @@ def no_such_column(source: Source, column: str, *, has_header: bool) -> InputErr
 
 
 def _suggestion(column: str, names: tuple[str, ...]) -> str:
-    """Close names, differences of case aside."""
+    """Similar names, ignoring case."""
     by_lower = {name.lower(): name for name in names}
     near = get_close_matches(column.lower(), by_lower, n=MAX_SUGGESTED, cutoff=0.7)
     if not near:
@@ -130,7 +130,7 @@ def _suggestion(column: str, names: tuple[str, ...]) -> str:
 
 
 def _looks_like_data(source: Source) -> bool:
-    """Whether most names look like values, or one of them is a value of its own column further down."""
+    """Whether most names look like values, or one of them is a value of its own column in a later row."""
     names = source.columns
     if sum(1 for name in names if VALUE.fullmatch(name)) > MOSTLY * len(names):
         return True

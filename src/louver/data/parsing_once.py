@@ -131,7 +131,7 @@ def connect(scratch: Scratch) -> duckdb.DuckDBPyConnection:
     _begin(connection)
     with suppress(duckdb.Error):
         # Encrypt records spilled to disk where this version of DuckDB can do so without an extension. Its built-in cipher is called
-        # unsafe because its random numbers are ordinary ones: enough against anyone who finds the file of a killed process; while
+        # unsafe because its random numbers are ordinary ones: this suffices for the file of a killed process; while
         # the process runs, the folder's permissions keep others out.
         connection.execute("SET force_mbedtls_unsafe = true; SET temp_file_encryption = true")
     return connection

@@ -1,7 +1,7 @@
 """Keyed hashes of confidential data: a fingerprint of a source, and a sketch of the people in it.
 
-The same data give the same fingerprint. A sketch recognises the same people: row order does not matter, nor how a value is typed or
-written (`7`, `7.0` and `007` are one value). Columns may have been added, dropped or renamed, and records added or removed:
+The same data give the same fingerprint. A sketch recognises the same people: neither row order nor the type or spelling of a value matters
+(`7`, `7.0` and `007` are one value). Columns may have been added, dropped or renamed, and records added or removed:
 `Census.compare` says how many people two sets have in common. Without the key, neither reveals anything.
 """
 
@@ -34,7 +34,7 @@ SAMPLE = 2048
 """Number of distinct records, and of distinct persons, whose hashes a sketch keeps."""
 
 ENOUGH = 20
-"""If all people in common would give at least this many hits, no hit at all means that none are in common."""
+"""If full overlap would give at least this many hits, no hits mean no overlap."""
 
 EXACT = 1 << 53
 """From this number on, a floating-point number is not exact, so large whole numbers are compared as text."""
@@ -66,7 +66,7 @@ class Persons:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sketch:
-    """What is kept about a set of records.
+    """A sketch of a set of records.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Sketch:
     totals : tuple of int
         For each column the sum of the hashes of all its values, modulo 2^64: any change of any value changes it.
     whole : int
-        The same of whole records.
+        The same of complete records.
     counts : int64 (rows,)
         How often each record of the sample occurs.
     sample : uint64 (rows, columns)
@@ -152,11 +152,11 @@ class Common:
         Whether they are the same records: equally many people, and the same values in every column that both have.
     of_earlier, of_these : float or None
         Estimated share of the people of the earlier records who are in these, and of these who were in the earlier ones;
-        None where they are not known. Records that agree in all shared columns are taken for the same people, so the shares
-        are rather too high than too low.
+        None where they are not known. Records that agree in all shared columns are taken for the same people, so the shares tend to be too
+        high rather than too low.
     is_too_few : bool
-        Whether the shares are not known because one of the sets is too small for the sample: nobody was found, and nobody had to
-        be, even if all its people were in the other. Otherwise they are not known where the two have no column in common.
+        Whether the shares are unknown because one of the sets is too small for the sample: nobody was found, but nobody need have been,
+        even if all its people were in the other. Otherwise they are unknown because the two have no column in common.
     columns : tuple of str
         By what people were recognised: names of columns, as in the earlier records.
     """
@@ -178,7 +178,7 @@ class Common:
         is_same: bool,
         columns: tuple[str, ...],
     ) -> Common:
-        """Shares from that of a sample of the earlier people; `expected` hits are due if all were in common."""
+        """Shares, estimated from a sample of the earlier people; `expected` hits would occur if all were in common."""
         if not of_earlier and expected < ENOUGH:
             return cls(is_same=is_same, of_earlier=None, of_these=None, is_too_few=True, columns=columns)
         of_these = min(1.0, of_earlier * n_earlier / max(1, n_these))
@@ -198,7 +198,7 @@ class Census:
     Parameters
     ----------
     source : Source
-        All records; a filter would make them other records.
+        All records; a filter would change the sketch.
     secret : bytes
         The key.
     weight : str, optional
@@ -256,7 +256,7 @@ class Census:
         )
 
     def compare(self, own: Sketch, earlier: Sequence[Sketch]) -> list[Common]:
-        """What these records (`own` is their sketch) have in common with each of some earlier ones."""
+        """What these records (`own` is their sketch) have in common with each of several earlier sets."""
         looked_up = [_Lookup.of(self, own, one) for one in earlier]
         names = tuple(dict.fromkeys(name for one in looked_up for name in one.columns.values()))
         place_of = {name: place for place, name in enumerate(names)}
@@ -332,7 +332,7 @@ class Census:
         return f"CAST('0x' || substr(sha256('{self._prefix}' || {plain}), 1, 16) AS UBIGINT)"
 
     def _multipliers(self, columns: Sequence[str]) -> Hashes:
-        """An odd number for each name of a column, which keeps the columns of a record apart."""
+        """An odd number for each column name, so that equal values in different columns have different hashes."""
         found = [
             int.from_bytes(hmac.digest(self._secret, b"column " + name.encode("utf-8"), "sha256")[:8], "big")
             for name in columns
@@ -424,7 +424,7 @@ class _Lookup:
 
 
 def _expected(n_sampled: int, n_earlier: float, n_these: float) -> float:
-    """Expected hits in a sample of the earlier ones if the smaller set is contained in the other; any number if the sample is complete."""
+    """Expected hits in a sample of the earlier ones if the smaller set is contained in the other; infinite if the sample is complete."""
     return math.inf if n_sampled < SAMPLE else n_sampled * min(1.0, n_these / n_earlier)
 
 
@@ -497,12 +497,12 @@ def fingerprint(
     run : Run, optional
         Checked for cancellation while hashing.
     **reading
-        How `open_source` reads the data, which does not change their identity: a ledger is bound to the whole source, and two
+        How `open_source` reads the data, which does not change the identity of the data: a ledger is bound to the whole source, and two
         filters of it spend from one budget.
 
     Notes
     -----
-    A file is hashed byte by byte, so the same records saved in another format are other data. Records of a dataframe or of
+    A file is hashed byte by byte, so the same records in another format count as other data. Records of a dataframe or of
     a table in a database (a DuckDB file too: it may hold many tables, and views on other files) are hashed one by one and
     the hashes added up, so their order does not matter; the names of the columns are hashed with them.
     """
@@ -535,7 +535,7 @@ def has_same_records(
 ) -> bool:
     """Whether two sources hold the same columns and records, whatever their order, format and line endings.
 
-    `table` and `query` are those of `other`. False also where one of them cannot be read as a table.
+    `table` and `query` are those of `other`. False also if one of them cannot be read as a table.
     """
     try:
         names = _columns(one)
@@ -577,7 +577,7 @@ def _record_sum(
     """Sum of the hashes of all records, modulo 2^256, with their columns in the order of `names`, or else in the order found."""
     total = 0
     with open_source(data, table=table, query=query, decimal_mark=".", run=run) as source:
-        # Each value is preceded by its length, so that no two records read the same.
+        # Each value is preceded by its length, so that no two records have the same bytes.
         names = names or source.columns
         columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in names]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)

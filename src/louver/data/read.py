@@ -69,7 +69,8 @@ class Source:
     name : str
         Its name in messages: the file name without its folder.
     connection : DuckDBPyConnection
-        Private in-memory database with the view `records` on the data, and `whole` with the rows that `--where` leaves out.
+        Private in-memory database with the view `records` on the data, and the view `whole`, which also has the rows that `--where` leaves
+        out.
     run : Run
         Checked at every batch; cancelling it interrupts the query.
     types : dict
@@ -79,7 +80,7 @@ class Source:
     missing_code : mapping
         Column, or `*` for all, -> values that stand for missing.
     is_weight_count : bool
-        A column of weights counts people, whatever it looks like.
+        A column of weights counts people, even if it looks like money or a weight.
     date_order : str, optional
         Order of day, month and year in dates that can be read in several ways: dmy, mdy or ymd.
     """
@@ -234,7 +235,7 @@ class Source:
         return int(found["row"])
 
     def _fault(self) -> InputError:
-        """What to say when the data could not be read."""
+        """The error message for data that could not be read."""
         if self._text is not None and self._header is not None:
             found = find_fault(self._text, self._header)
             if found is not None:
@@ -287,24 +288,24 @@ def open_source(
     query : str, optional
         SQL run by the PostgreSQL server in a read-only transaction.
     decimal_mark : {".", ","}, optional
-        What marks decimals in numbers that are text. Without it, a column that looks as if it were a comma is refused.
+        What marks decimals in numbers that are text. Without it, a column that seems to use a comma is refused.
     encoding, delimiter : str, optional
         Of separated text; an encoding also of a file of Stata, SPSS or SAS that does not state its own.
     keep_codes : bool
-        Leave the value labels of Stata, SPSS and SAS aside.
+        Ignore the value labels of Stata, SPSS and SAS files.
     where : str, optional
         Condition on the rows, see `louver.schema.where`.
     header_row : int, optional
         Row of separated text or of a sheet that names the columns, counted from 1. Without it the first row does, and is refused
         where it looks like a title.
     missing_code : mapping, optional
-        Column, or `*` for all, -> values that stand for missing; they stay in what is read as it is (`read_all`).
+        Column, or `*` for all, -> values that stand for missing; `read_all` keeps them.
     date_order : {"dmy", "mdy", "ymd"}, optional
         Order of day, month and year in dates that can be read in several ways.
     weight_is_count : bool
         A column of weights counts people, even if it looks like money or a sampling weight.
     run : Run, optional
-        Asked whether to go on reading.
+        Checked for cancellation while reading.
 
     Returns
     -------
@@ -314,12 +315,12 @@ def open_source(
     Raises
     ------
     InputError
-        If there is nothing to read, with one sentence that quotes nothing.
+        If the data cannot be read, with one sentence that quotes nothing.
 
     Notes
     -----
-    **Cost**: files are read where they are, batch by batch; DuckDB keeps to 1 GB and spills to a private
-    folder that goes with the source. Files of Excel, Stata, SPSS and SAS, and text that is not UTF-8, are held in memory.
+    **Cost**: files are read where they are, batch by batch; DuckDB uses at most 1 GB and spills to a private folder, which is removed with
+    the source. Files of Excel, Stata, SPSS and SAS, and text that is not UTF-8, are held in memory.
     Nothing is downloaded.
     """
     reading = _ReadingOptions(
@@ -421,7 +422,7 @@ def _attach_statistical(source: Source, path: Path, reading: _ReadingOptions) ->
 
 
 def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any) -> pa.Table:
-    """A file of another program; a large one is read in a child process, because its library blocks the interpreter meanwhile."""
+    """A file of another program; a large one is read in a child process, because the library blocks the interpreter."""
     if path.stat().st_size <= LARGE:
         return run.attend(read, path, *how)
     found = run.call(read_or_refuse, read, path, *how)

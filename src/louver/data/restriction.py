@@ -1,4 +1,4 @@
-"""A condition on rows, expressed as labels of columns, so that a table of some records can be described as one of all."""
+"""A condition on rows, expressed as labels of columns, so that a table of some records can be described as part of a table of all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["restriction"]
 
 
 def restriction(source: Source, where: str, schema: Schema | None = None) -> dict[str, tuple[str, ...]]:
-    """The labels of each column that a condition lets through.
+    """The labels of each column that satisfy a condition.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ def restriction(source: Source, where: str, schema: Schema | None = None) -> dic
         names = set(_columns(part))
         if len(names) > 1:
             raise InputError(
-                "options --register and --where: a part of the condition involves several columns; join conditions on single columns by `and`, or save the rows as a separate file.",
+                "options --register and --where: a part of the condition involves several columns; join conditions on single columns by "
+                "`and`, or save the rows as a separate file.",
                 option="--where",
             )
         parts.setdefault(names.pop(), []).append(part)

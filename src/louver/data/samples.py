@@ -52,7 +52,7 @@ def sample_path(name: str) -> Path:
 
 
 def write_samples(folder: Path) -> None:
-    """Copy the samples of the guides into a folder, as plain CSV files and specs to open and try."""
+    """Copy the samples of the guides into a folder, as plain CSV files and specs."""
     folder.mkdir(parents=True, exist_ok=True)
     for file, name in FILES.items():
         with gzip.open(sample_path(name)) as packed, (folder / file).open("wb") as plain:

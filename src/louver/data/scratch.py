@@ -26,7 +26,7 @@ from louver.run import Run
 __all__ = ["PairFile", "Scratch", "SortedCounts", "added_up"]
 
 PREFIX = "louver-scratch-"
-UNLOCKED = "louver-new-"  # a name that no sweep removes, used until the lock is held
+UNLOCKED = "louver-new-"  # a name that the sweep ignores, used until the lock is held
 LOCK = "lock"
 
 
@@ -77,7 +77,7 @@ class Scratch:
 
 
 def _make(parent: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder under its swept name, and the descriptor that holds its lock; where there are no locks, it is never swept."""
+    """A new folder under the name that sweeps look for, and the descriptor that holds its lock; without locks, it is never swept."""
     unlocked = f".{UNLOCKED}" if prefix.startswith(".") else UNLOCKED
     fresh = Path(tempfile.mkdtemp(prefix=unlocked, dir=parent))
     lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
@@ -107,7 +107,7 @@ def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
 
 
 def _take_over(folder: Path) -> int | None:
-    """The lock of a folder that is ours and that no living process holds."""
+    """The lock of a folder of this user that no living process holds."""
     try:
         if folder.is_symlink() or (hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid()):
             return None
@@ -121,7 +121,7 @@ def _take_over(folder: Path) -> int | None:
 
 
 AT_ONCE = 1 << 20
-"""Numbers that are sorted together, and that are read together when stretches are merged."""
+"""Number of values that are sorted together, and read together when sorted runs are merged."""
 
 PAIR_BYTES = 16
 
@@ -170,11 +170,11 @@ class SortedCounts:
     folder : Path
         Private; keys and counts are kept there once there are many.
     run : Run
-        Asked before every sort whether to go on.
+        Checked for cancellation before every sort.
 
     Notes
     -----
-    **Cost**: O(n log n) time for n counts; memory for `AT_ONCE` of them; disk for 16 bytes of each key that occurs in a stretch.
+    **Cost**: O(n log n) time for n counts; memory for `AT_ONCE` of them; disk space of 16 bytes for each key of a sorted run.
     """
 
     def __init__(self, folder: Path, run: Run) -> None:
@@ -182,7 +182,7 @@ class SortedCounts:
         self._held: list[tuple[Ints, Ints]] = []
         self._n_held = 0
         self._spilled: PairFile | None = None
-        self._ends: list[int] = []  # of the stretches in the file
+        self._ends: list[int] = []  # of the sorted runs in the file
 
     def add(self, key: Ints, count: Ints) -> None:
         """Add further counts; keys may repeat and come in any order."""
@@ -218,9 +218,9 @@ class SortedCounts:
         self._held, self._n_held = [], 0
 
     def _merge(self, spilled: PairFile) -> Iterator[tuple[Ints, Ints]]:
-        """Read all stretches side by side.
+        """Merge all sorted runs.
 
-        Invariant: every key up to the smallest last-read key among unfinished stretches has been read from all stretches.
+        Invariant: every key up to the smallest last-read key among unfinished runs has been read from all runs.
         """
         step = max(1, AT_ONCE // len(self._ends))
         place = [0, *self._ends[:-1]]
@@ -254,7 +254,7 @@ def added_up(key: Ints, count: Ints) -> tuple[Ints, Ints]:
     """
     if len(key) == 0 or (key[1:] > key[:-1]).all():
         return key, count
-    order = np.argsort(key, kind="stable")  # stretches that are already in order are merged
+    order = np.argsort(key, kind="stable")  # a stable sort merges runs that are already in order
     key = key[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
     return key[first], np.add.reduceat(count[order], first)

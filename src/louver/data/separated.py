@@ -4,8 +4,8 @@ DuckDB renames duplicate columns and quotes the file in its messages. So the hea
 again, slowly, to name the row. A file that is not UTF-8 is copied: in memory where the system supports it, otherwise into the private
 folder of its source.
 
-Many files start with a title, an empty row or two rows of headings. Taken literally, a heading becomes a record: a person who does
-not exist. The first rows are compared with those below them, and a file that seems to start with headings is refused until the user
+Many files start with a title, an empty row or two rows of headings. Read literally, a heading becomes a record: a person who does not
+exist. The first rows are compared with those below them, and a file that seems to start with headings is refused until the user
 says which row names the columns.
 """
 
@@ -45,7 +45,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 LIKELY_SEPARATORS = re.compile(r"[;\t|,]")
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-NOT_TEXT = re.compile("[\udc80-\udcff\x00]")  # what stray bytes are turned into; NUL hints at UTF-16
+NOT_TEXT = re.compile("[\udc80-\udcff\x00]")  # replaces stray bytes; NUL suggests UTF-16
 UNDECODED = (
     "louver-undecoded"  # an error handler for any encoding: one such letter for what cannot be decoded
 )
@@ -138,7 +138,7 @@ def read_header(file: TextFile, delimiter: str | None = None, header_row: int | 
     if not names:
         raise InputError(f"{name} has no column names in its first line; add them.", file=name)
     if len(names) == 1 and LIKELY_SEPARATORS.search(names[0]) and not start.startswith('"'):
-        message = f"{name} has one column, with another separator in its name; say which separates fields (--delimiter)."
+        message = f"{name} has one column, whose name contains another separator; say which separates fields (--delimiter)."
         raise InputError(message, file=name, option="delimiter")
     filled = tuple(column or f"column {number}" for number, column in enumerate(names, start=1))
     check_names(filled, name)
@@ -163,7 +163,7 @@ def check_names(names: Sequence[str], file: str) -> None:
 
 
 def find_fault(file: TextFile, header: Header) -> InputError | None:
-    """Read the whole file the slow way and say what is wrong on which row, or None if nothing is found."""
+    """Read the whole file with Python's slow parser and say which row has which error; None if no error is found."""
     name, row = file.name, 0
     try:
         with file.open() as text:
@@ -249,7 +249,7 @@ def _from_line(start: str, number: int, name: str) -> str:
         next(lines, None)
     rest = lines.read()
     if not rest.strip():
-        message = f"{name} is empty in row {number}; say which row names the columns (--header-row)."
+        message = f"{name} has an empty row {number}; say which row names the columns (--header-row)."
         raise InputError(message, file=name, row=number, option="header_row")
     return rest
 
@@ -257,7 +257,7 @@ def _from_line(start: str, number: int, name: str) -> str:
 def _check_title(start: str, delimiter: str | None, name: str) -> None:
     """Reject a file that starts with a title, a comment or two heading lines.
 
-    The first line may be a title, so lines are split in the way that suits most of them, not the first one.
+    The first line may be a title, so lines are split at the separator that suits most of them.
     """
     marks = (delimiter,) if delimiter else _likely_separators(name)
     readings = {mark: rows for mark in marks if (rows := _numbered(start, mark))}
@@ -312,7 +312,7 @@ def _copy(file: TextFile, path: Path) -> None:
 
 
 def _undecoded(file: TextFile) -> InputError:
-    """Where a file does not match the encoding that was specified for it."""
+    """The error for a file that does not match its specified encoding, with the place."""
     found = None
     with file.open() as text:
         # Nothing is known about its fields yet, so lines are counted, not records.

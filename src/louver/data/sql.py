@@ -49,7 +49,7 @@ def filter_sql(source: Source, view: str, condition: Condition) -> str:
     Parameters
     ----------
     view : str
-        Where rows that make a comparison impossible are looked for.
+        The view that is searched for rows that make a comparison impossible.
 
     Raises
     ------
@@ -116,8 +116,8 @@ def _number(source: Source, view: str, column: Column) -> str:
         if found is not None and found["row"] is not None:
             row = int(found["row"])
             message = (
-                f'option --where compares column "{column.name}" with a number, but it is none on row {row}; put the '
-                "value in single quotes to compare text."
+                f'option --where compares column "{column.name}" with a number, but row {row} is not a number; put the value in single'
+                "quotes to compare text."
             )
             raise InputError(message, file=source.name, column=column.name, row=row, option="where")
     return value

@@ -1,4 +1,4 @@
-"""Tabulating: from records to a histogram, at once or in parts, to coded records, and to small tables of text."""
+"""Tabulation: from records to a histogram, at once or in parts, to coded records, and to small tables of text."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def coded_batches(
     Parameters
     ----------
     schema : Schema
-        As `read_values` found it: every label that occurs is listed.
+        With every label that occurs, as `read_values` found them.
     also : mapping of str to str
         Name of a further column -> its SQL.
     """
@@ -365,7 +365,7 @@ def _check_structural_zeros(source: Source, histogram: Histogram, schema: Schema
 
 
 def _check_numbers(source: Source, attribute: Attribute, text: str, values: Floats) -> None:
-    """Refuse values that are not numbers, and missing ones that are not allowed, naming the first row."""
+    """Refuse values that are not numbers, and missing values if they are not allowed, naming the first row."""
     if not np.isnan(values).any():
         return
     valid = number_sql(text, attribute.kind)

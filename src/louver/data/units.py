@@ -58,7 +58,7 @@ def count_units(
     ----------
     source : Source
     unit : str
-        Column that says which unit a record belongs to.
+        Column that identifies the unit of a record.
     regions : sequence of str
         Columns of the region levels, coarsest first.
     largest : int
@@ -68,9 +68,9 @@ def count_units(
     largest_quantity : int
         Largest value that a record may add.
     is_split : bool
-        Whether a unit with records in several leaf regions is one unit in each; an error otherwise.
+        Whether a unit with records in several leaf regions counts as one unit in each; if not, it is an error.
     may_be_alone : bool
-        Whether a record without a unit belongs to none; an error otherwise.
+        Whether a record may have no unit; if not, it is an error.
 
     Raises
     ------
@@ -113,19 +113,19 @@ def read_unit_counts(
 
 
 def find_unit_column(source: Source, others: Sequence[str], run: Run) -> CodedColumn | None:
-    """The first column that is named like a household identifier and looks like one; `others` are known to be something else."""
+    """The first column that is named like a household identifier and looks like one; `others` are known not to be one."""
     names = unit_names(source, others)
     found = read_coded(source, names, run) if names else ()
     return next((column for column in found if is_unit(column, guess_kind(column)[0])), None)
 
 
 def unit_names(source: Source, others: Sequence[str]) -> list[str]:
-    """Columns that are named like a household identifier; `others` are known to be something else."""
+    """Columns that are named like a household identifier; `others` are known not to be one."""
     return [name for name in source.columns if name not in others and is_named_like_unit(name)]
 
 
 class _Fault(NamedTuple):
-    """A condition that no row of a column may meet, in SQL, and the message about a row that does."""
+    """A condition that no row of a column may meet, in SQL, and the message for a row that meets it."""
 
     column: str
     condition: str

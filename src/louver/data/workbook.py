@@ -1,6 +1,6 @@
 """Published tables as an Excel workbook, one sheet each.
 
-Text is written as text and never as a formula. What a sheet cannot hold is refused rather than cut off.
+Text is written as text and never as a formula. A value that a sheet cannot hold is refused rather than cut off.
 """
 
 from __future__ import annotations

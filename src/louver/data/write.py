@@ -29,7 +29,7 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     path : path
         The file to make or to replace.
     mode : int
-        Its permissions, less those that the umask takes away; until it appears only its owner may read it.
+        Its permissions, reduced by the umask; until it appears, only its owner may read it.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def _locked_sibling(path: Path, mode: int) -> tuple[Path, int, int]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what killed writers of this file left behind: siblings of ours that no living process holds."""
+    """Remove the temporary files that killed writers of this file left behind and that no living process has locked."""
     for stale in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.tmp"):
         with suppress(OSError):
             handle = os.open(stale, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
@@ -101,7 +101,9 @@ def is_replaceable(path: Path) -> bool:
 
 
 def write_csv(table: pyarrow.Table | Iterator[pyarrow.Table], path: str | Path) -> None:
-    """Write an Arrow table, or several below each other, as CSV: UTF-8, a header, text in quotes, nulls empty, no text that a spreadsheet computes."""
+    """Write an Arrow table, or several below each other, as CSV: UTF-8, a header, text in quotes, nulls empty, no text that a spreadsheet
+    would run as a formula.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -129,7 +131,7 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def spreadsheet_safe(column: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Text that no spreadsheet takes for a formula, and that can be read back.
+    """Text that no spreadsheet reads as a formula, and that can be restored.
 
     Text that begins with `=`, `+`, `-`, `@`, a tab, a carriage return or an apostrophe gets an apostrophe before it, unless it is a
     number. Removing one leading apostrophe restores the text.

@@ -1,1 +1,1 @@
-"""Running many independent pieces of work, and picking up where a run stopped."""
+"""Running many independent pieces of work, and resuming a stopped run."""

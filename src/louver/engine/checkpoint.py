@@ -1,4 +1,4 @@
-"""Checkpoints: finished parts of a long computation on disk, each whole or not there at all."""
+"""Checkpoints: finished parts of a long computation on disk, each written completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Checkpoints"]
 
 
 class Checkpoints:
-    """Named sets of arrays with some facts, in one folder.
+    """Sets of arrays with metadata, stored by name in one folder.
 
     Parameters
     ----------

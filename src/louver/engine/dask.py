@@ -1,6 +1,6 @@
 """Batches on a Dask cluster: a running scheduler, and workers on machines that see the same files.
 
-Submitted are the name of a function, the names and hashes of files with the shared data, and a piece. These files are kept
+A task consists of the name of a function, the names and hashes of files with the shared data, and a piece. These files are kept
 in a folder of their own on the shared path for as long as the engine is open. Only the results are returned.
 
 If a worker is lost, another one processes its batch from the same files, even if a result was lost with the worker.
@@ -81,7 +81,7 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
 
 
 def _made(folder: Path) -> Scratch:
-    """A folder for this run that workers of other users may read; folders of runs that were killed on this machine are removed."""
+    """A folder for this run that workers of other users may read; folders left by killed runs on this machine are removed."""
     try:
         made = Scratch(folder, f".louver-engine-{_machine()}-")
         probe = made.path / "probe"
@@ -96,7 +96,7 @@ def _made(folder: Path) -> Scratch:
 
 
 def _machine() -> str:
-    """This machine among those that share a path, some of which may have the same name."""
+    """An identifier of this machine among those that share a path, some of which may have the same name."""
     return hashlib.sha256(f"{socket.gethostname()} {uuid.getnode()}".encode()).hexdigest()[:12]
 
 
@@ -110,10 +110,10 @@ def _host_and_port(rest: str) -> tuple[str, int]:
         raise _error(message) from None
     if not host or not port or any(letter.isspace() for letter in rest):
         raise _error(message)
-    named = f"[{host}]" if ":" in host else host
-    if rest.lower() != f"//{named}:{port}":
+    bracketed = f"[{host}]" if ":" in host else host
+    if rest.lower() != f"//{bracketed}:{port}":
         raise _error(message)
-    return named, port
+    return bracketed, port
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
         )
         raise _error(message) from None
     if run.attend(_kind, address) != "Scheduler":
-        message = f"the server at {where} does not answer like a Dask scheduler of this version; correct the address, or if it encrypts"
+        message = f"the server at {where} does not answer like a Dask scheduler of this version; correct the address, or, if it encrypts,"
         raise _error(f"{message} write tls:// and give Dask the certificates")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions are compared below
@@ -151,7 +151,7 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
 
 
 def _kind(address: str) -> str | None:
-    """The type that a server reports through Dask's protocol; None for one that does not speak it."""
+    """The type that a server reports through Dask's protocol; None for a server that does not use it."""
     from distributed import Security, rpc
 
     async def ask() -> Any:
@@ -217,7 +217,7 @@ def _error(sentence: str) -> InputError:
 
 
 class WorkerRun(Run):
-    """The run of a task on a worker: cancelled when its result is no longer wanted."""
+    """The run of a task on a worker: cancelled when its result is no longer needed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,9 +258,9 @@ class DaskEngine:
         """Current number of threads of all workers."""
         return max(1, int(sum(self._client.nthreads().values())))
 
-    def share(self, what: T) -> SharedObject[T]:
-        """Share something with all workers for as long as the returned object is held."""
-        return SharedObject(what, self._scratch)
+    def share(self, shared: T) -> SharedObject[T]:
+        """Share an object with all workers for as long as the returned handle exists."""
+        return SharedObject(shared, self._scratch)
 
     def map(
         self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None

@@ -10,10 +10,10 @@ A verb opens one engine and passes it on; code that works in batches maps a func
         for counts in engine.map(partial(counted, known), spans, run):
             run.report("counting", ...)              # reported by the caller
 
-- Results come in the order of the pieces, whatever the engine, the number of workers and whichever of them are lost on the way.
-- Pieces are read a few ahead of the results, so neither side has to fit into memory: keep pieces and results small.
+- Results come in the order of the pieces, whatever the engine, the number of workers and the workers lost on the way.
+- Only a few pieces are read ahead of the results, so neither side has to fit into memory: keep pieces and results small.
 - On a cluster function, pieces, results and what is shared are pickled, and what is shared lies in `folder`, which all workers
-  must see under the same path. So nothing of it may hold records, a ledger or a key where the work needs none.
+  must see under the same path. So none of it may contain records, a ledger or a key that the work does not need.
 - `run` is the caller's on this machine. On a cluster it is the worker's own, which work can only check for cancellation.
 - A `Shared` lives as long as it is referenced; its file is removed with it.
 """
@@ -61,8 +61,8 @@ class Engine(Protocol):
         """How many pieces are worked on at a time."""
         ...
 
-    def share(self, what: T) -> Shared[T]:
-        """Share an object with all workers, for as long as the returned handle is held."""
+    def share(self, shared: T) -> Shared[T]:
+        """Share an object with all workers for as long as the returned handle exists."""
         ...
 
     def map(
@@ -79,7 +79,7 @@ ENGINES: dict[str, Opener] = {
     "dask": partial(open_dask, "tcp"),
     "tls": partial(open_dask, "tls"),
 }
-"""By the scheme of an address: opens an engine at what follows the scheme."""
+"""Scheme of an address -> function that opens an engine at the rest of the address."""
 
 ONE_CORE: Engine = LocalEngine(1)
 """The default engine."""
@@ -96,7 +96,7 @@ def open_engine(
     folder : Path, optional
         An existing folder where engines on several machines put shared files. None if only this machine's cores are used.
     run : Run, optional
-        Asked whether to go on connecting.
+        Checked for cancellation while connecting.
 
     Examples
     --------

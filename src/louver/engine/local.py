@@ -37,7 +37,7 @@ def run_pieces(
     work : callable
         Must not depend on which worker runs it.
     pieces : iterable
-        Read a few ahead of the results, so that neither side has to be held in memory.
+        Only a few are read ahead of the results, so that neither side has to fit into memory.
     workers : int
         Number of threads; with 1, work runs in the calling thread.
 
@@ -79,9 +79,9 @@ class LocalEngine:
     workers: int
     folder: ClassVar[Path | None] = None
 
-    def share(self, what: T) -> Held[T]:
+    def share(self, shared: T) -> Held[T]:
         """Threads share everything."""
-        return Held(what)
+        return Held(shared)
 
     def map(
         self, work: Callable[[Piece, Run], Result], pieces: Iterable[Piece], run: Run | None

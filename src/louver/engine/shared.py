@@ -1,4 +1,4 @@
-"""What all batches need, in files on a path that all machines share; a worker reads each once.
+"""Objects that all batches need, in files on a path that all machines share; a worker reads each once.
 
 A file is named and hashed where it is sent, so a worker never unpickles a file that was put in its place.
 """
@@ -68,7 +68,7 @@ class Fetched(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What was shared."""
+        """A shared object."""
         with _LOCK:
             if self.path not in _held:
                 for old in [path for path in _held if not os.path.exists(path)]:
@@ -82,11 +82,9 @@ class Fetched(Generic[T]):
             packed = Path(self.path).read_bytes()
         except OSError:
             packed = b""
-        if (
-            hashlib.sha256(packed).hexdigest() != self.digest
-        ):  # never unpickle a file that was substituted for it
+        if hashlib.sha256(packed).hexdigest() != self.digest:  # never unpickle a substituted file
             folder = Path(self.path).parents[1].name
-            message = f"option --engine: a worker cannot find what was written to {folder}; choose a folder that all machines share."
+            message = f"option --engine: a worker cannot find the files written to {folder}; choose a folder that all machines share."
             raise InputError(message, option="--engine")
         return pickle.loads(packed)
 
@@ -96,6 +94,6 @@ _held: dict[str, Any] = {}
 
 
 def forget() -> None:
-    """Release what an engine shared."""
+    """Release the objects that an engine shared."""
     with _LOCK:
         _held.clear()

@@ -62,7 +62,7 @@ def groups(
     Parameters
     ----------
     data : path, PostgreSQL uri or dataframe
-        Records, one for each member of a unit, or a table counted before.
+        Records, one for each member of a unit, or a table of existing counts.
     mechanism : str
         See `MECHANISMS`; by default "louver", and "M_H^dp" for neighbours that differ in a unit.
     out : path, optional
@@ -74,7 +74,7 @@ def groups(
 
     Notes
     -----
-    **Privacy**: the whole budget, for the neighbours asked for, given the invariants; see `docs/proofs/groups.md`.
+    **Privacy**: the whole budget, for the requested neighbours, given the invariants; see `docs/proofs/groups.md`.
 
     Examples
     --------
@@ -113,22 +113,22 @@ def measure(
     Parameters
     ----------
     data : path, PostgreSQL uri or dataframe
-        Records, one for each member of a unit, or a table counted before.
+        Records, one for each member of a unit, or a table of existing counts.
     out : path
         Folder to make.
     resume : bool
-        Carry on in a folder that an interrupted call with the same options left.
+        Resume in the folder of an interrupted call with the same options.
 
     Returns
     -------
     Measured
-        Its `folder` is what `estimate` works from, without the data.
+        `estimate` works from its `folder`, without the data.
     """
     started = time.perf_counter()
     call = GroupsCall.check(requested(spec, GroupsOptions))
     if call.options.seed is not None:
         raise InputError(
-            "option --seed: measurements must be paid for; use groups to try things out.", option="--seed"
+            "option --seed: measurements must be paid for; use groups for tests.", option="--seed"
         )
     folder, plan = Path(out), call.public_plan()
     account = call.account(ledger)
@@ -153,7 +153,7 @@ def estimate(
     Parameters
     ----------
     measurements : path
-        The folder; the options must be what was measured.
+        The folder; the options must match those of the measurements.
     out : path, optional
         Release directory to make.
     """

@@ -1,6 +1,6 @@
-"""What the sizes of a release must agree with: the people of a TopDown release, leaf by leaf, and bounds on numbers of groups.
+"""The constraints on the sizes of a release: the people of a TopDown release, leaf by leaf, and bounds on numbers of groups.
 
-All of it is public. Whether groups of the sizes asked for can hold the people of a leaf is decided here, exactly, before the records are
+All of it is public. Whether groups of the requested sizes can hold the people of a leaf is decided here, exactly, before the records are
 opened: P people make groups of 1 to S members if and only if there are at least P / S groups and at most P.
 """
 
@@ -47,7 +47,7 @@ BOUNDS_FILE = "data/bounds.parquet"
 LEAST, MOST = "least_groups", "most_groups"
 
 UNBOUNDED = 1 << 40
-"""More groups than any region has."""
+"""More groups than any region can have."""
 
 WHOLE = "^0*[0-9]{1,12}$"
 
@@ -62,7 +62,7 @@ class GroupBounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Agreement:
-    """The release that sizes agree with, as far as they depend on it.
+    """The parts that matter of the release that sizes agree with.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Agreement:
     people : ndarray of int64, shape (leaves,)
         People of each leaf who are in groups.
     n_heads : ndarray of int64 or None
-        Groups of each leaf, where people say how many there are.
+        Groups of each leaf, if the heads give their number.
     bounds : GroupBounds or None
     least, most : ndarray of int64, shape (leaves,)
         Bounds on the groups of each leaf that its people allow.
@@ -213,10 +213,10 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
 
 
 def _check_neighbours(options: GroupsOptions, manifest: Manifest, name: str) -> None:
-    """Both releases must speak of the same neighbours, and the invariants of the first must leave some."""
+    """Require that both releases protect the same neighbours, and that the invariants of the first leave any."""
     relation = manifest.privacy.get("neighbours")
     if relation != options.neighbours:
-        message = f"{name} protects neighbours {relation}; say --neighbours {relation}, so that both releases protect the same."
+        message = f"{name} protects neighbours {relation}; give --neighbours {relation}, so that both releases protect the same."
         raise InputError(message, option="--neighbours")
     if relation == "add-remove-record" and manifest.privacy.get("invariants"):
         message = (
@@ -236,12 +236,12 @@ def _check_cells(
             )
         for position, label in enumerate(labels, start=1):
             if label not in attributes[attribute]:
-                message = f'option {flag}: label {position} for "{attribute}" is none that {name} has.'
+                message = f'option {flag}: {name} does not have label {position} for "{attribute}".'
                 raise InputError(message, column=attribute, option=flag)
 
 
 def _prefixes(options: GroupsOptions, about: Mapping[str, Any], name: str) -> tuple[int, ...] | None:
-    """How long the codes of the regions asked for are; None where regions are columns."""
+    """The prefix lengths of the requested regions; None if regions are columns."""
     if about["prefixes"] is None:
         if options.code is not None:
             raise InputError(
@@ -261,11 +261,11 @@ def _prefixes(options: GroupsOptions, about: Mapping[str, Any], name: str) -> tu
         raise InputError(message, option="--code")
     length = dict(zip(about["levels"], about["prefixes"], strict=True))
     known = [level for level in about["levels"] if length[level] > 0]
-    asked = list(options.regions)
-    if [level for level in known if level in asked] != asked or asked[-1] != known[-1]:
+    requested = list(options.regions)
+    if [level for level in known if level in requested] != requested or requested[-1] != known[-1]:
         message = f"option --regions must name levels of {name}, coarsest first and with the last: some of {', '.join(known)}."
         raise InputError(message, option="--regions")
-    return tuple(length[level] for level in asked)
+    return tuple(length[level] for level in requested)
 
 
 def _read_domain(
@@ -297,7 +297,7 @@ def _read_domain(
     odd = np.flatnonzero(found[LEAST] > found[MOST])
     if len(odd):
         number = int(odd[0]) + 1
-        message = f"{name} has a least number of groups above the most on row {number}; correct it."
+        message = f"{name} has a minimum number of groups above the maximum on row {number}; correct it."
         raise InputError(message, file=name, row=number)
     return regions, GroupBounds(least=found[LEAST][order], most=found[MOST][order])
 
@@ -332,7 +332,7 @@ def _check_leaves(
         own = {SEPARATOR.join(leaf) for leaf in regions.leaf_labels}
         theirs = {code.split(SEPARATOR, skipped)[-1] for code in codes}
     if own != theirs or len(theirs) != len(codes):
-        message = f"option --domain lists other leaf regions than {path.name} has; give the list that it was made with."
+        message = f"option --domain lists other leaf regions than {path.name} has; give the list with which it was made."
         raise InputError(message, option="--domain")
 
 
@@ -383,12 +383,12 @@ def _possible(
     bounds: GroupBounds | None,
     name: str,
 ) -> tuple[Ints, Ints, int]:
-    """Bounds on the groups of every leaf that people allow, and how many leaves the failsafe moved.
+    """Bounds on the groups of every leaf given its people, and how many leaves the failsafe moved.
 
     Raises
     ------
     InputError
-        If some leaf has none, without the failsafe.
+        If some leaf allows no number of groups and there is no failsafe.
     """
     size = options.max_size
     assert size is not None

@@ -160,7 +160,7 @@ class GroupsCall:
         return plan if self.noise is None else priced(plan, self.noise)
 
     def payment(self, plan: SizePlan | None) -> Payment:
-        """What is to be paid; without a plan, the minimum cost under a name not yet known."""
+        """The payment; without a plan, the minimum loss for a request that is not yet known."""
         options = self.options
         is_public = options.total == "public"
         if plan is None:
@@ -190,8 +190,8 @@ class GroupsCall:
     def _check_neighbours(self, published: Sequence[Mapping[str, Any]]) -> None:
         """Refuse sizes that protect nobody, given what the ledger published exactly.
 
-        A changed record may change its unit alone, which no invariant sees. A person who is added or removed changes those that count
-        the person, so none may have been published.
+        A changed record may change only its unit, which affects no invariant. Adding or removing a person changes the invariants that
+        count the person, so none may have been published.
         """
         if published and self.options.neighbours == "add-remove-record":
             raise InputError(
@@ -213,7 +213,7 @@ class GroupsCall:
         return self._named(plan, {"groups": self.options, "source": self.source})
 
     def design(self, plan: SizePlan) -> str:
-        """Name what was measured, without the source of the data: what estimation must know."""
+        """A digest of what was measured, without the source of the data, which estimation must match."""
         return self._named(plan, {"groups": self.options})
 
     def _named(self, plan: SizePlan, options: dict[str, Options]) -> str:
@@ -228,7 +228,7 @@ class GroupsCall:
 
     @property
     def _agreed(self) -> dict[str, Any]:
-        """What names the release that sizes agree with; its measurements are estimated with it and no other."""
+        """The identity of the release that sizes agree with; measurements are estimated with that release and no other."""
         if self.agreement is None:
             return {}
         return {"agrees_with": self.agreement.digest, "code": self.options.code}
@@ -275,7 +275,7 @@ class GroupsCall:
 
 
 def _unused(options: GroupsOptions) -> set[str]:
-    """Options of agreement that a release without one does not state."""
+    """Options of agreement, which a release without agreement does not state."""
     names = {"members", "heads", "code", "most_groups", "least_groups", "failsafe"}
     return names if options.agrees_with is None else set()
 

@@ -42,21 +42,21 @@ class Mechanism:
     Attributes
     ----------
     name : str
-        As the paper calls it.
+        Its name in the paper.
     query : SizeQuery
-        What noise is added to, where the number of groups is public.
+        The counts to which noise is added if the number of groups is public.
     open_query : SizeQuery or None
-        The same where it is not; None for a mechanism that needs a public total.
+        The same if it is not public; None for a mechanism that needs a public total.
     solve : callable
         Post-processing: noisy answers to numbers of groups.
     is_consistent : bool
         Whether conditions 2 to 4 of section 4 always hold.
     is_weighted : bool
-        Whether levels count by what their noise is worth.
+        Whether levels are weighted by their noise.
     check_size : callable or None
-        Refuses numbers of cells and groups that `solve` does not end on.
+        Refuses numbers of cells and groups for which `solve` does not finish.
     simulate : callable or None
-        A faster way to the same optimum, or next to it, for simulations.
+        A faster way to the same optimum, or close to it, for simulations.
     """
 
     name: str

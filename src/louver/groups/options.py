@@ -37,7 +37,7 @@ class GroupsOptions(VerbOptions):
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
 
     unit: str | None = option(
-        None, "Column that says which unit a record belongs to.", metavar="COLUMN", group="columns"
+        None, "Column that identifies the unit of a record.", metavar="COLUMN", group="columns"
     )
     size: str | None = option(
         None, "For a table of counts: column of the size.", metavar="COLUMN", group="columns"
@@ -58,7 +58,7 @@ class GroupsOptions(VerbOptions):
     domain_from_data: bool = option(False, "Take the regions from the data; discloses them.", group="regions")
     max_size: int | None = option(
         None,
-        "Largest size counted separately; larger groups count under it.",
+        "Largest size counted separately; larger groups are counted at this size.",
         metavar="N",
         group="sizes",
         ge=1,
@@ -66,7 +66,7 @@ class GroupsOptions(VerbOptions):
     )
     min_size: int = option(
         0,
-        "Smallest size counted separately; 1 if no group can be empty: a group without members then counts under size 1.",
+        "Smallest size counted separately; 1 if no group can be empty: a group without members is then counted at size 1.",
         metavar="0|1",
         group="sizes",
         ge=0,
@@ -241,7 +241,7 @@ class GroupsOptions(VerbOptions):
         self._check_agreement()
 
     def _check_agreement(self) -> None:
-        """Refuse what cannot agree with a release of people."""
+        """Refuse options that exclude agreement with a release of people."""
         given = {
             "--members": self.members,
             "--heads": self.heads,
@@ -253,7 +253,7 @@ class GroupsOptions(VerbOptions):
         if self.agrees_with is None:
             for flag, value in given.items():
                 if value:
-                    raise InputError(f"option {flag} goes with --agrees-with; add it.", option=flag)
+                    raise InputError(f"option {flag} needs --agrees-with; add it.", option=flag)
             return
         refused = [
             (self.unit is None, "--unit", "name the column of the unit: people are counted one by one"),
@@ -270,7 +270,7 @@ class GroupsOptions(VerbOptions):
         ]
         for is_refused, flag, why in refused:
             if is_refused:
-                raise InputError(f"option {flag} does not go with --agrees-with: {why}.", option=flag)
+                raise InputError(f"option {flag} cannot be used with --agrees-with: {why}.", option=flag)
         if self.heads and (self.most_groups or self.least_groups):
             raise InputError(
                 "option --heads says how many groups there are; leave out --most-groups and --least-groups.",
@@ -282,7 +282,7 @@ class GroupsOptions(VerbOptions):
             )
 
     def check_source(self, source: SourceOptions) -> None:
-        """A counted table has its own option."""
+        """Refuse a source of counts: counted tables have their own options."""
         if source.weight is not None or source.wide:
             raise InputError(
                 "the source of groups has no weight and no wide columns; use --groups.", option="--spec"
@@ -353,7 +353,7 @@ class DataKeywords(SourceKeywords, GroupsKeywords, total=False):
 
 
 class WholeKeywords(DataKeywords, total=False):
-    """Keywords of `groups`: what is measured, where the data are, and what only a whole release may ask for."""
+    """Keywords of `groups`: what is measured, where the data are, and options of a complete release only."""
 
     domain_from_data: bool
     seed: int | None

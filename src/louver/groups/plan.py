@@ -1,4 +1,4 @@
-"""What will be measured, before anything is: noise and loss of every level, and shares of the budget.
+"""The plan of the measurements: noise and loss of every level, and shares of the budget.
 
 A plan is public. It is made from the domain, the budget and the options, never from the data.
 """
@@ -54,7 +54,7 @@ SHARE_PARTS = 1000
 """Chosen shares are multiples of a thousandth."""
 
 LEAST_PARTS = 10
-"""Smallest chosen share of a level, in thousandths."""
+"""Minimum share that a level is given, in thousandths."""
 
 LARGEST_LOSS = 3.0
 """Factor by which chosen shares may increase a level's forecast noise over equal ones."""
@@ -81,7 +81,7 @@ class SizePlan:
     ----------
     mechanism : Mechanism
     query : SizeQuery
-        What the mechanism adds noise to, with this kind of total.
+        The counts to which the mechanism adds noise with this kind of total.
     regions : RegionTree
     first_size, largest_size : int
         Sizes that are counted separately.
@@ -160,7 +160,7 @@ def make_plan(
     smallest_size : int
         Units below it are counted with it; 0 or 1.
     largest_quantity : int
-        Most that one record adds to its unit.
+        Maximum that one record adds to its unit.
     as_published : bool
         Noise as Fioretto et al. (2021) print it. For M_c^ch that is not private (ERRATA G1).
     promise : tuple of Fraction, optional
@@ -307,7 +307,7 @@ def level_noise(
         precision[k] += precision[k + 1] / children[k]
     variance = [1 / precision[0]]
     for n, p in zip(children, precision[1:], strict=True):
-        # What the children say on their own, except for their sum, which is the parent's.
+        # The information of the children except for their sum, which is the parent's.
         variance.append((1 - 1 / n) / p + variance[-1] / n**2)
     return [n * math.sqrt(v) for n, v in zip(sizes, variance, strict=True)]
 

@@ -45,7 +45,7 @@ class Total(StrEnum):
 
 
 class SizeQuery(StrEnum):
-    """What is counted in a region before noise is added."""
+    """The counts of a region to which noise is added."""
 
     SIZES = "sizes"
     PREFIX = "prefix"
@@ -109,7 +109,7 @@ class GroupTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyAnswers:
-    """What post-processing works from: noisy answers of one query on all regions, and nothing confidential.
+    """The input of post-processing: noisy answers to one query on all regions, and nothing confidential.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def answers(counts: Ints, query: SizeQuery, tree: LevelTree) -> Ints:
 
 
 def sizes_of(rows: Ints, query: SizeQuery, tree: LevelTree | None = None) -> Ints:
-    """Turn what a query counts back into numbers of groups of each size; the chain needs the tree."""
+    """Turn the counts of a query back into numbers of groups of each size; the chain needs the tree."""
     if query is SizeQuery.SIZES:
         return rows
     if query is SizeQuery.PREFIX:
@@ -195,7 +195,7 @@ def sensitivity(
     total : Total
         With a public total neighbours share the list of units, so units cannot be added or removed.
     n_level_regions, n_sizes : int
-        RegionTree of the level, and sizes (columns) counted.
+        Regions of the level, and sizes (columns) counted.
     largest_quantity : int
         The most that one record can add to its unit's size.
 
@@ -251,7 +251,7 @@ def squared_sensitivity(query: SizeQuery, neighbours: Relation, l1: int) -> int:
 
 
 def ways_to_change(query: SizeQuery, neighbours: Relation, l1: Sequence[int]) -> list[list[Changes]]:
-    """How one step may change the counts of all levels, given each level's L1 sensitivity: every way, or one that is worse.
+    """How one step may change the counts of all levels, given each level's L1 sensitivity: every way, or a larger one that covers it.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""A release of group sizes: the table, what it cost, and how far off it may be."""
+"""A release of group sizes: the table, its privacy loss, and its errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GroupRelease(Shown):
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
     simulated : SimulatedErrors
-        How far off this release may be, from simulations on the release itself.
+        The errors of this release, from simulations on the release itself.
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
     is_private : bool
@@ -64,7 +64,7 @@ class GroupRelease(Shown):
     head : Head or None
         The ledger's entry that paid.
     debited : str or None
-        What it debited, in the ledger's measure and relation.
+        The debit, in the ledger's measure and relation.
     agreement : Agreement or None
         The release of people that the sizes agree with.
     """
@@ -159,7 +159,7 @@ class GroupRelease(Shown):
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
-        """One row for each region and size: the region's labels, null below its level, then level, size, groups and how far off."""
+        """One row for each region and size: the region's labels, null below its level, then level, size, groups and their errors."""
         n_sizes = len(self.sizes)
         columns = self._region_columns(n_sizes)
         columns["size"] = pa.array(np.tile(np.array(self.sizes), len(self.counts)))
@@ -269,7 +269,7 @@ class GroupRelease(Shown):
         return [self._promise(), *agreed]
 
     def _results(self) -> dict[str, Any]:
-        """The JSON result without its times, plus whatever else the page shows."""
+        """The JSON result without its times, plus the other figures on the page."""
         stable = {key: value for key, value in self.to_dict().items() if key not in ("seconds", "verdict")}
         plan, before = self.plan, self.forecast.before
         levels = [
@@ -329,15 +329,15 @@ class GroupRelease(Shown):
             lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
         if self.agreement is not None:
-            lines.insert(2, f"  agrees with {self.agreement.path.name}, which lost {self._lost_before}")
+            lines.insert(2, f"  agrees with {self.agreement.path.name}, whose loss is {self._lost_before}")
         lines[2:2] = [f"  not protected: {what}" for what in self._not_protected]
         return "\n".join(map(printable, lines[:10]))
 
 
 def _error_columns(found: Uncertainty) -> dict[str, pa.Array]:
-    """The columns that say how far off a published number may be."""
-    named = {"standard_error": found.standard_error, "lower_90": found.lower, "upper_90": found.upper}
-    return {name: pa.array(values.ravel()) for name, values in named.items()}
+    """The columns with the error of a published number."""
+    error_columns = {"standard_error": found.standard_error, "lower_90": found.lower, "upper_90": found.upper}
+    return {name: pa.array(values.ravel()) for name, values in error_columns.items()}
 
 
 def _repeated(labels: Sequence[str | None], repeats: int) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Mechanisms run in memory on tables that are not confidential, and how far their results are from the truth.
+"""Mechanisms run in memory on tables that are not confidential, and the distance of their results from the truth.
 
 For forecasts on stand-in tables, for evaluation with a seed, and for tests. Nothing here touches a ledger.
 """
@@ -41,8 +41,8 @@ class LevelError:
 
     Notes
     -----
-    The two distances differ where a region has another number of groups than in truth: a group too many of size s counts with every
-    size from s up in the first, with every size from s down in the second.
+    The two distances differ if a region's number of groups is wrong: an extra group of size s counts for every size from s up in the
+    first, and for every size from s down in the second.
     """
 
     l1: float
@@ -59,7 +59,7 @@ class Forecast:
     before : tuple of LevelError
         Of the measurements as they are drawn: neither whole tables nor consistent ones.
     after : tuple of LevelError
-        Of what post-processing makes of them.
+        Of the table after post-processing.
     """
 
     before: tuple[LevelError, ...]
@@ -150,7 +150,7 @@ def stand_in(
     shares[1 - first :] = (1 - 1 / mean_size) ** np.arange(largest_size)
     n_leaves = len(regions.leaf_labels)
     wanted = np.outer(np.full(n_leaves, n_groups / n_leaves), shares / shares.sum())
-    # Rounding cumulative numbers keeps the total and leaves no size out for good.
+    # Rounding cumulative numbers keeps the total and drops no size systematically.
     rounded = np.diff(np.rint(wanted.ravel().cumsum()), prepend=0).astype(np.int64)
     return GroupTable(regions, regions.tree.sum_up(rounded.reshape(wanted.shape)), first)
 

@@ -64,7 +64,7 @@ class GroupSizes:
 
     @property
     def payment(self) -> Payment:
-        """What is to be paid; without a plan, the minimum cost under a name not yet known."""
+        """The payment; without a plan, the minimum loss for a request that is not yet known."""
         assert self.plan is None or self.plan.is_private
         return self.call.payment(self.plan)
 

@@ -1,8 +1,8 @@
-"""How far off every published number may be: a standard error and a 90 % interval, simulated from the release itself.
+"""The error of every published number: a standard error and a 90 % interval, simulated from the release itself.
 
 The release is taken as the truth and the mechanism is run on it again, with noise from public keys. Every run gives pairs of a
-true and a simulated number, for all regions and sizes. The error of a published number is taken from runs where the
-same number resulted: so a published 0 has an interval too, which shifting the release by simulated errors would not give.
+true and a simulated number, for all regions and sizes. The error of a published number is taken from runs in which the same number
+resulted, so that a published 0 has an interval too; shifting the release by simulated errors would give none.
 
 Notes
 -----
@@ -37,7 +37,7 @@ UNBIASING, UNBIASING_RUNS = 2, 4
 are run afterwards."""
 
 UNBIASING_STEP = 1.5
-"""Multiple of the error used as the correction: the closer the truth is to a boundary, the larger the error."""
+"""Factor applied to the error to get the correction: the closer the truth is to a boundary, the larger the error."""
 
 POOLED = 100
 """Smallest number of pairs from which an interval is computed."""
@@ -119,13 +119,13 @@ def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) 
 def widened(simulated: SimulatedErrors, table: GroupTable, alone: Ints) -> SimulatedErrors:
     """Errors of a table that agrees with numbers of people, from those of the mechanism by itself.
 
-    How wrong the numbers of people are is not known here. Where agreeing moved the numbers of a level and size by more than their
+    The error of the numbers of people is not known here. Where agreeing moved the numbers of a level and size by more than their
     standard error, on the root mean square, errors are as much larger.
 
     Parameters
     ----------
     alone : int64 (n_regions, n_sizes)
-        What the mechanism makes of the same measurements without the people.
+        The table that the mechanism gives for the same measurements without the people.
     """
     tree, sizes = table.regions.tree, np.arange(table.first_size, table.largest_size + 1)
     own = simulated.persons
@@ -233,7 +233,7 @@ class _LevelDraws:
     def __init__(self, tree: LevelTree, k: int, truth: Ints, scale: Floats, n_runs: int) -> None:
         self._tree, self._k, self._truth = tree, k, truth[tree.level(k)]
         self._step = -(-self._truth.size * n_runs // MOST_PAIRS)
-        # The scale counts like one simulated number of each size.
+        # The scale counts as one simulated number of each size.
         self._squares = np.full(self._truth.shape[1], np.square(scale[tree.level(k)]).mean())
         self._n = 1
         self._taken: list[tuple[Floats, ...]] = []

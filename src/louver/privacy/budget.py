@@ -1,8 +1,7 @@
 """Privacy losses as exact rational numbers: splitting, composing, converting.
 
-Answers: what a budget's shares are worth, what several measurements cost together, and what a loss in one
-measure or for one neighbour relation means in another. Only the translation of rho to (epsilon, delta)
-leaves the rationals; it is rounded up.
+Answers: what a share of a budget amounts to, what several measurements cost together, and what a loss in one measure or for one neighbour
+relation means in another. Only the conversion of rho to (epsilon, delta) leaves the rationals; it is rounded up.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ __all__ = [
 ]
 
 LARGEST_AMOUNT = 10**9
-"""Largest epsilon or rho accepted; far beyond any value that protects."""
+"""Largest epsilon or rho accepted, far above any value that protects anyone."""
 
 LONGEST_AMOUNT, LONGEST_EXPONENT = 4_000, 3
 """Characters of an amount, and digits of its exponent, that are accepted: 1e99999999 would exhaust memory."""
 
 
 class Measure(StrEnum):
-    """How a loss is measured."""
+    """The measure of a privacy loss."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -150,7 +149,7 @@ def convert(loss: Loss, measure: Measure, neighbours: Relation, *, largest_unit:
 
     Notes
     -----
-    **Implements**: Bun & Steinke (2016), Proposition 1.4 (epsilon is worth epsilon^2 / 2 of rho) and
+    **Implements**: Bun & Steinke (2016), Proposition 1.4 (epsilon implies a rho of epsilon^2 / 2) and
     Proposition 1.9 (k steps multiply epsilon by k and rho by k^2). If both change, the order does not
     matter: (k epsilon)^2 / 2 = k^2 (epsilon^2 / 2).
 

@@ -24,10 +24,10 @@ from louver.privacy.budget import epsilon_at
 __all__ = ["ChangedCounts", "Changes", "check_promise", "delta_at", "enough_rho", "largest_rho"]
 
 GRID_POINTS = 1 << 17
-"""Grid points for the standard deviations of the loss that matter; the bound's excess falls with their square."""
+"""Number of grid points; the excess of the bound falls with its square."""
 
 DEVIATIONS = 40.0
-"""Standard deviations of the total loss that `GRID_POINTS` are spread over."""
+"""Number of standard deviations of the total loss over which `GRID_POINTS` are spread."""
 
 TAIL_SHARE = 2.0**-45
 """Share of delta that all truncated tails together may use."""
@@ -53,7 +53,7 @@ LARGEST_TRANSFORM = 1 << 23
 TOO_LARGE = "this many counts or this much noise cannot be composed; give the budget as rho."
 
 LONGEST_SUM = 1 << 13
-"""Sums of counts with more values than this are not convolved one by one but put on the grid count by count."""
+"""A sum of counts with more possible values than this is not convolved exactly; each count is put on the grid by itself."""
 
 RHO_DIGITS = 5
 """Significant digits of a rho found by search: few, so that every machine finds the same."""
@@ -88,7 +88,7 @@ class ChangedCounts:
 
     @property
     def lattice(self) -> Fraction:
-        """What the loss is a whole multiple of."""
+        """The number of which the loss is a whole multiple."""
         return self.shift * math.gcd(self.shift, 2) / (2 * self.sigma_squared)
 
 
@@ -156,7 +156,7 @@ def largest_rho(
     shares : sequence of Fraction
         Share of rho of every query; they sum to at most one.
     ways : sequence of sequence of Changes
-        Every way in which a step may change the queries, or a worse one: for each way, how each query changes.
+        Every way in which a step may change the queries, or a way that bounds it: for each, how each query changes.
 
     Notes
     -----
@@ -201,7 +201,7 @@ def _largest_rho(
         high *= 2
     found = brentq(lambda rho: excess(Fraction(rho)), float(low), float(high), rtol=10.0**-RHO_DIGITS)
     rho = _rounded_down(Fraction(found))
-    while excess(rho) > 0:  # the search ends on either side
+    while excess(rho) > 0:  # the search may end on either side
         rho = _rounded_down(rho * (1 - Fraction(1, 10 ** (RHO_DIGITS + 1))))
     while excess(more := _next_up(rho)) <= 0:
         rho = more
@@ -223,7 +223,7 @@ def _coordinates(variances: Sequence[Fraction], way: Sequence[Changes]) -> list[
 
 @lru_cache(maxsize=64)
 def enough_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho that suffices by the general conversion, whatever is measured: the least that composing finds."""
+    """A rho that suffices by the general conversion, whatever is measured: a lower bound on what composition finds."""
     low, high = Fraction(1, 10**18), epsilon  # rho implies no epsilon below itself
     while high / low > 1 + Fraction(1, 1000):
         middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**21)
@@ -232,12 +232,12 @@ def enough_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _place(value: Fraction) -> Fraction:
-    """What the last of `RHO_DIGITS` significant digits of a value is worth."""
+    """The unit of the last of `RHO_DIGITS` significant digits of a value."""
     return Fraction(10) ** (math.floor(math.log10(float(value))) + 1 - RHO_DIGITS)
 
 
 def _rounded_down(value: Fraction) -> Fraction:
-    """Cut after `RHO_DIGITS` significant digits."""
+    """Round down to `RHO_DIGITS` significant digits."""
     return math.floor(value / _place(value)) * _place(value)
 
 
@@ -246,7 +246,7 @@ def _next_up(value: Fraction) -> Fraction:
 
 
 def _step(epsilon: Fraction, rho: float, merged: Sequence[ChangedCounts]) -> Fraction:
-    """Width of the grid: that of the lattice which all losses lie on where it is wide enough, and nothing is moved then.
+    """Step of the grid: that of the lattice on which all losses lie, if it is wide enough; then no loss is moved.
 
     Otherwise epsilon is made a point of the grid, since the bound is closest to the truth there.
     """
@@ -356,7 +356,7 @@ def _hockey_stick(epsilon: float, step: float, tilt: float, losses: Sequence[_Lo
 
 
 def _power(spectrum: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """An integer power by repeated squaring: numbers of modulus at most one stay so."""
+    """An integer power by repeated squaring: numbers of modulus at most one keep a modulus of at most one."""
     if exponent == 1:
         return spectrum
     half = _power(spectrum, exponent // 2)

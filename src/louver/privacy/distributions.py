@@ -1,4 +1,4 @@
-"""The distributions that noise is drawn from: their common interface, the available ones, and the kernel's table of one.
+"""The distributions of noise: their common interface, the registry, and the kernel's table of a distribution.
 
 To add a distribution, write a module with a class that implements `Distribution` and add it to `DISTRIBUTIONS`. Scales are rational
 numbers, never floats.
@@ -53,7 +53,7 @@ class Distribution(Enclosed, Hashable, Protocol):
 
     @property
     def tail(self) -> Geometric | None:
-        """What |X| - n_thresholds is distributed as, given that it is not negative; None where the table is complete."""
+        """The distribution of |X| - n_thresholds, given that it is not negative; None where the table is complete."""
         ...
 
     @classmethod
@@ -62,7 +62,7 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """The parameter, of the two, that `price` takes."""
+        """The one of the two sensitivities that `price` takes."""
         ...
 
     def price(self, sensitivity: Fraction) -> Fraction:
@@ -117,7 +117,7 @@ def noise_for(loss: Loss, *, l1: int, l2_squared: int, name: str | None = None) 
 
 
 class ProbabilityTable(NamedTuple):
-    """What the kernel walks: see `louver.optim.kernels.sampling.inverse_cdf.look_up`."""
+    """The table that the kernel searches; see `louver.optim.kernels.sampling.inverse_cdf.look_up`."""
 
     thresholds: NDArray[np.uint64]
     guide: NDArray[np.uint16]

@@ -74,7 +74,7 @@ class Enclosed(Protocol):
         ...
 
     is_whole: ClassVar[bool]
-    """Whether enclosures continue to the first that is indistinguishable from 1; if not, the table ends at n_thresholds."""
+    """Whether enclosures continue up to the first that cannot be distinguished from 1; if not, the table ends at n_thresholds."""
 
     def enclosures(self, bits: int) -> Iterator[Enclosure]:
         """Enclose 2^bits P(magnitude < k), k = 1, 2, ..."""

@@ -77,7 +77,7 @@ class DiscreteGaussian:
         return sensitivity / (2 * self.sigma_squared)
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """The parameter, of the two, that `price` takes."""
+        """The one of the two sensitivities that `price` takes."""
         return Fraction(l2_squared)
 
     def draw_large(self, words: Iterator[int]) -> int:

@@ -17,7 +17,7 @@ GUARD_BITS = 32
 
 
 class Enclosure(NamedTuple):
-    """The real number meant lies in [lower, upper], both in units of 2^-bits."""
+    """The enclosed real number lies in [lower, upper], both in units of 2^-bits."""
 
     lower: int
     upper: int

@@ -71,7 +71,7 @@ class DiscreteLaplace:
 
     @property
     def tail(self) -> Geometric:
-        """What |X| - n_thresholds is distributed as, given that it is not negative."""
+        """The distribution of |X| - n_thresholds, given that it is not negative."""
         return Geometric(self.scale)
 
     @property
@@ -83,7 +83,7 @@ class DiscreteLaplace:
         return sensitivity / self.scale
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
-        """The parameter, of the two, that `price` takes."""
+        """The one of the two sensitivities that `price` takes."""
         return Fraction(l1)
 
     def draw_large(self, words: Iterator[int]) -> int:
@@ -122,5 +122,5 @@ def draw_large_laplace(scale: Fraction, words: Iterator[int]) -> int:
         if not is_accepted(offset / scale, words):
             continue
         magnitude = offset + width * draw_geometric(blocks, words)
-        if magnitude or not word & 1:  # minus zero is drawn again, or zero would come twice
+        if magnitude or not word & 1:  # minus zero is drawn again, or zero would be twice as likely
             return signed(magnitude, word)

@@ -1,9 +1,8 @@
-"""The ledger: what may be spent on one population's data, and what has been.
+"""The ledger: how much may be spent on one population's data, and how much has been spent.
 
-Answers: how much is granted, spent and left; what was published exactly; and, for a debit, the key from which its noise is
-drawn. One SQLite file. Every event is one appended entry, chained by hash to the one before it, so the state is always the
-replay of the entries. A debit is *reserved* with a fresh key before anything is drawn, and *sealed* once its files are in
-place, which erases the key.
+Answers: how much is granted, spent and left; what was published exactly; and the key from which the noise of a debit is drawn. One SQLite
+file. Every event is one appended entry, chained by hash to the one before it, so the state is always the replay of the entries. A debit is
+*reserved* with a fresh key before anything is drawn, and *sealed* once its files are in place, which erases the key.
 
 Notes
 -----
@@ -77,10 +76,10 @@ __all__ = [
 ]
 
 KeyedHash = Callable[[bytes], bytes]
-"""Given the ledger's secret, a keyed hash of the confidential data set."""
+"""Receives the ledger's secret, and returns a keyed hash of the confidential data set."""
 
 Composed = Callable[[Sequence[Mapping[str, Any]]], None]
-"""Given the invariants published earlier, refuses new ones that must not be published alongside them."""
+"""Receives the invariants published earlier, and refuses new ones that must not be published with them."""
 
 PEOPLE_FORMAT = 1
 """Kind of an entry that records who is in a source."""
@@ -106,8 +105,8 @@ class Debit:
     is_replayable : bool
         Whether the noise is a function of the key. If not, a resumed debit can only be sealed: its noise is never drawn again.
     pin : callable
-        Told the keyed hash of the true answers before noise leaves the process; refuses other answers than those of an
-        earlier run, whose noise was the same.
+        Receives the keyed hash of the true answers before noise leaves the process; refuses answers that differ from those of an earlier
+        run with the same noise.
     """
 
     entry: int
@@ -124,7 +123,7 @@ class Debit:
         return Head(self.entry, self.hash)
 
     def check_drawable(self) -> None:
-        """Refuse to draw the noise of an interrupted debit again where it would be other noise."""
+        """Refuse to draw the noise of an interrupted debit again if it would differ."""
         if self.is_resumed and not self.is_replayable:
             raise BudgetError(
                 f"entry {self.entry} was interrupted and its noise cannot be drawn again; abandon it with "
@@ -138,25 +137,25 @@ def ledger_next_to(source: Path) -> Path:
 
 
 def source_next_to(ledger: Path) -> Path | None:
-    """Return the source file that a ledger lies beside by its name; None where there is none."""
+    """Return the source file next to a ledger, going by its name; None if there is none."""
     source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
     return source if source != ledger and source.is_file() else None
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
-    """Name exactly what is to be measured, by which version; the same name resumes the same debit."""
+    """A digest of exactly what is to be measured, by which version; the same digest resumes the same debit."""
     return hashlib.sha256(canonical({"request": request, "version": __version__}).encode()).hexdigest()
 
 
 def ledgers_in(folder: Path) -> Iterator[Ledger]:
-    """The ledgers of a folder that can be opened, in order of their names; those behind links too."""
+    """The ledgers of a folder that can be opened, also through links, in order of their names."""
     for path in ledger_paths(folder):
         with suppress(LouverError, OSError):
             yield Ledger(path)
 
 
 def ledgers_admitting(dataset: KeyedHash, ledgers: Iterable[Ledger]) -> Iterator[Ledger]:
-    """Those ledgers that have recorded data with this content; a damaged ledger counts as having none."""
+    """The ledgers that have recorded data with this content; a damaged ledger counts as having recorded none."""
     for ledger in ledgers:
         with suppress(LouverError):
             if ledger.has_admitted(dataset):
@@ -170,27 +169,28 @@ def check_second(
     payer: Ledger | None = None,
     is_new_population: bool = False,
 ) -> tuple[str, ...]:
-    """Refuse a second budget for people whom another ledger of some folders pays for, or may pay for.
+    """Refuse a second budget for people for whom another ledger of these folders pays, or may pay.
 
     Parameters
     ----------
     people : People
-        Of data that `payer` has not met.
+        The people of data that `payer` has not recorded.
     folders : iterable of Path
     payer : Ledger, optional
-        The ledger that is to pay; None where it is yet to be made.
+        The ledger that will pay; None if it does not exist yet.
     is_new_population : bool
         Whether the steward says that they are other people.
 
     Returns
     -------
     tuple of str
-        The ledgers whose people are others only by that word.
+        The ledgers whose people are different only by the steward's word.
 
     Raises
     ------
     BudgetError
-        That nobody was found is no proof, for values change: a ledger that knows none of the people needs the steward's word.
+        If these people are in another ledger, or may be. Finding nobody is no proof, since values change: the steward must confirm that
+        they are other people.
     """
     apart: dict[str, None] = {}
     for other in _others(folders, payer):
@@ -212,10 +212,10 @@ def check_second(
 
 
 def _others(folders: Iterable[Path], payer: Ledger | None) -> Iterator[Ledger]:
-    """Ledgers of some folders, except the payer and those it carries on.
+    """Ledgers of some folders, except the payer and its predecessors.
 
-    Of a ledger and its successors it is the one that still pays; where that lies in no such folder, the one that it carries on: its people
-    have a budget all the same.
+    Of a ledger and its successors, the one that still pays is listed; if that is in none of the folders, its predecessor is, because its
+    people have a budget all the same.
     """
     found: dict[str, Ledger] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
@@ -320,18 +320,18 @@ class Ledger(LedgerFile):
 
     @property
     def identity(self) -> str:
-        """What a ledger has in common with those that carry it on."""
+        """The identity that a ledger shares with its successors."""
         return commitment(self._read_secret())
 
     @property
     def people_key(self) -> bytes:
-        """The key of the hashes by which people are known again."""
+        """The key of the hashes by which people are recognised."""
         return hmac.digest(self._read_secret(), b"people of a ledger", "sha256")
 
     def common(self, people: People) -> Common | None:
-        """The most that people have in common with those of any source of this ledger; None where it knows of no source.
+        """The largest overlap of some people with those of any source of this ledger; None if it has recorded no source.
 
-        A ledger that has not met data yet is taken to be for the file that it lies beside by its name.
+        A ledger that has not recorded data yet is taken to be for the file next to it, going by its name.
         """
         state, key = self.state(), self.people_key
         sketches = [read_sketch(self.path.resolve(), digest) for digest in state.people.values()]
@@ -345,7 +345,7 @@ class Ledger(LedgerFile):
         return nearest([*people.compare(key, known), *[UNKNOWN] * min(1, n_unknown)])
 
     def has_people(self, people: People) -> bool:
-        """Whether some of them are known to be in a source that this ledger has met."""
+        """Whether some of them are known to be in a source that this ledger has recorded."""
         common = self.common(people) if self.state().sources else None
         return common is not None and _is_found(common)
 
@@ -369,9 +369,9 @@ class Ledger(LedgerFile):
         table, query : str, optional
             Which part of a database.
         people : People, optional
-            Who is in the data. Without it they are known by their content alone.
+            Who is in the data. Without it the data are recognised by their content alone.
         is_new_population : bool
-            Whether the steward says that they are others than the people of any other ledger of the folder.
+            Whether the steward says that they are different from the people of every other ledger in the folder.
         """
         data_hash = self._hashed(dataset)
         apart = self._check_source(
@@ -387,14 +387,14 @@ class Ledger(LedgerFile):
             return replay(self._entries(db))
 
     def has_admitted(self, dataset: KeyedHash) -> bool:
-        """Whether this ledger has paid for, or admitted, data of just this content."""
+        """Whether this ledger has paid for, or admitted, data with exactly this content."""
         sources = self.state().sources
         return bool(sources) and self._hashed(dataset) in sources
 
     def check_affordable(
         self, loss: Loss, *, request: str | None = None, largest_unit: int | None = None
     ) -> None:
-        """Refuse what `reserve` would refuse whatever the data are. To be called before the data are opened.
+        """Refuse what `reserve` would refuse whatever the data contain. Call it before the data are opened.
 
         Otherwise someone without budget could ask again and again, and learn from the refusals that depend on the data.
 
@@ -403,8 +403,8 @@ class Ledger(LedgerFile):
         loss, largest_unit
             As for `reserve`.
         request : str, optional
-            Name of the request where it is known by now: a pending debit of that name costs nothing more. Without it, a pending
-            debit of the same loss counts as such.
+            Digest of the request, if known: a pending debit with that digest costs nothing more. Without it, a pending debit of the same
+            loss is taken for it.
         """
         with self._reading() as db:
             state = self._open_state(db)
@@ -414,13 +414,13 @@ class Ledger(LedgerFile):
         self._check_balance(state, self._converted(loss, state, largest_unit))
 
     def check_data(self, dataset: KeyedHash, people: People | None = None) -> None:
-        """Refuse data that `reserve` would refuse as other data, or as another ledger's, before they are read."""
+        """Refuse, before they are read, data that `reserve` would refuse as not admitted or as another ledger's."""
         data_hash = self._hashed(dataset)
         self._check_source(dataset, data_hash, people)
         self._meet(data_hash, people)
 
     def meet(self, dataset: KeyedHash, people: People) -> None:
-        """Look at people who will be noted, while their records are parsed anyway; nothing is refused or noted yet."""
+        """Sketch people who will be recorded while their records are parsed anyway; nothing is refused or recorded yet."""
         self._meet(self._hashed(dataset), people)
 
     def _meet(self, data_hash: str, people: People | None) -> None:
@@ -428,11 +428,11 @@ class Ledger(LedgerFile):
             people.sketch(self.people_key)
 
     def is_pending(self, request: str) -> bool:
-        """Whether an earlier run reserved a debit under this name and did not seal it."""
+        """Whether an earlier run reserved a debit for this request and did not seal it."""
         return any(body["request"] == request for body in self.state().pending.values())
 
     def log_refusal(self, what: str) -> Head:
-        """Log that an operator was refused for a reason that lies in the data: the refusal revealed something about them.
+        """Log a refusal whose reason is in the data, because it revealed something about them to the operator.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class Ledger(LedgerFile):
 
     @contextmanager
     def logging_refusals(self, what: str) -> Iterator[None]:
-        """Log every refusal of data inside, before it is reported; if it cannot be logged, it is not reported."""
+        """Log every refusal of data in the block before it is reported; if it cannot be logged, it is not reported."""
         try:
             yield
         except (BudgetError, Cancelled):
@@ -474,22 +474,22 @@ class Ledger(LedgerFile):
         loss : Loss
             What the measurements cost, in any measure and relation that can be converted to the ledger's.
         request : str
-            `request_digest` of what is to be measured. A debit reserved under the same name for the same data and not yet
-            sealed is returned again, with the same key.
+            `request_digest` of what is to be measured. A debit reserved for the same request and the same data and not yet sealed is
+            returned again, with the same key.
         purpose : str
-            What the debit is for, in words.
+            Purpose of the debit, in words.
         dataset : KeyedHash
             Binds the ledger to its data at the first debit; later debits must come from data that it has admitted.
         people : People, optional
-            Who is in the data, noted where the ledger does not know it yet.
+            Who is in the data; recorded if the ledger has not recorded it yet.
         largest_unit : int, optional
             Most records in a unit, where losses are converted between records and units.
         is_replayable : bool
-            Whether the noise is a function of the key; a debit of other noise can be taken up again to be sealed, not to draw.
+            Whether the noise is a function of the key; a debit with other noise can be resumed for sealing only, not for drawing.
         publishes : sequence of Publication
             What is published exactly with it: logged with the debit, all or nothing, once.
         composed : callable, optional
-            Given all invariants published so far, in the same transaction, raises where these must not join them.
+            Receives all invariants published so far, in the same transaction, and raises if these must not be added.
         """
         data_hash = self._hashed(dataset)
         self._check_source(dataset, data_hash, people)
@@ -535,7 +535,7 @@ class Ledger(LedgerFile):
         return self.state().datasets.get(entry) == self._hashed(dataset)
 
     def _hashed(self, dataset: KeyedHash) -> str:
-        return dataset(self._read_secret()).hex()  # takes long, so the file is not held meanwhile
+        return dataset(self._read_secret()).hex()  # takes long, so the file is not locked meanwhile
 
     def _read_secret(self) -> bytes:
         with self._reading() as db:
@@ -550,7 +550,7 @@ class Ledger(LedgerFile):
         is_admitting: bool = False,
         is_new_population: bool = False,
     ) -> tuple[str, ...]:
-        """Refuse data of another ledger, and data that are not admitted; return whose people are others by the steward's word."""
+        """Refuse data of another ledger, and data that are not admitted; return the ledgers whose people the steward declared different."""
         folders = [self.path.parent, *([] if people is None or people.folder is None else [people.folder])]
         self._check_copies(folders)
         state = self.state()
@@ -570,7 +570,7 @@ class Ledger(LedgerFile):
         return check_second(people, folders, payer=self, is_new_population=is_new_population)
 
     def _check_copies(self, folders: Iterable[Path]) -> None:
-        """Refuse to pay where a copy of this ledger has entries that it lacks: what was spent there is missing here.
+        """Refuse to pay if a copy of this ledger has entries that it lacks: what was spent there is missing here.
 
         A copy whose entries are all here as well, such as a backup, does no harm.
         """
@@ -602,7 +602,7 @@ class Ledger(LedgerFile):
         what = ""
         if data_hash not in state.sources and state.sources:
             common = self.common(people)
-            what = "" if common is None else in_words(common, people.name, "those of the sources before")
+            what = "" if common is None else in_words(common, people.name, "those of earlier sources")
         return Met(sketch=keep_sketch(self.path.resolve(), sketch), what=what, apart=apart)
 
     def _note(self, db: sqlite3.Connection, state: LedgerState, data_hash: str, met: Met | None) -> None:
@@ -612,13 +612,13 @@ class Ledger(LedgerFile):
             self._append(db, body)
 
     def _check_shape(self, people: People) -> None:
-        """Refuse data that are not admitted with one sentence on how to admit them, where they are about the same people."""
+        """Refuse data that are not admitted; if they are about the same people, the message says how to admit them."""
         common = self.common(people)
         if common is not None and _is_found(common):
             raise BudgetError(
                 f"the ledger {self.name} has not admitted these data: {in_words(common, people.name, 'those that it pays for')}; "
-                f"`louver ledger admit {self.name} {people.name}` lets it pay for them in this shape, and `louver ledger succeed "
-                f"{self.name} NEW` carries on for data that changed."
+                f"`louver ledger admit {self.name} {people.name}` lets it pay for this version of them, and `louver ledger succeed "
+                f"{self.name} NEW` continues for data that changed."
             )
 
     def _check_dataset(self, state: LedgerState, data_hash: str) -> None:
@@ -626,9 +626,9 @@ class Ledger(LedgerFile):
             return
         if state.is_bound or state.population is not None:
             raise BudgetError(
-                f"the ledger {self.name} has not admitted these data: they are other data, or they changed since; where "
-                f"they are about the same people, `louver ledger admit {self.name} DATA` adds a copy or another table, "
-                f"and `louver ledger succeed {self.name} NEW` carries on for data that changed."
+                f"the ledger {self.name} has not admitted these data: they are other data, or they changed since; if they are about the"
+                f"same people, `louver ledger admit {self.name} DATA` adds a copy or another table, "
+                f"and `louver ledger succeed {self.name} NEW` continues for data that changed."
             )
 
     def _resumed(
@@ -637,7 +637,7 @@ class Ledger(LedgerFile):
         entries: Sequence[Entry],
         state: LedgerState,
         request: str,
-        asked: tuple[str, int | None, bool],
+        request_key: tuple[str, int | None, bool],
         data_hash: str,
     ) -> Debit | None:
         """Return a debit that an earlier run reserved and did not seal; None where there is none."""
@@ -645,11 +645,11 @@ class Ledger(LedgerFile):
         if entry is None:
             return None
         body = state.pending[entry]
-        self._check_resumable(entry, body, asked)
+        self._check_resumable(entry, body, request_key)
         if body["dataset"] != data_hash:
             raise BudgetError(
-                f"entry {entry} of the ledger {self.name} was reserved for other data that it has admitted, and its noise must not "
-                f"meet these; finish it with those data, or give it up: `louver ledger abandon {self.name} --entry {entry}`."
+                f"entry {entry} of the ledger {self.name} was reserved for other data that it has admitted, and its noise must not be"
+                f"used for these; finish it with those data, or give it up: `louver ledger abandon {self.name} --entry {entry}`."
             )
         row = db.execute("SELECT key FROM keys WHERE entry = ?", (entry,)).fetchone()
         if row is None or not isinstance(row[0], bytes) or commitment(row[0]) != body["key"]:
@@ -661,21 +661,21 @@ class Ledger(LedgerFile):
             hash=entries[entry].head.hash,
             loss=Loss(Fraction(body["amount"]), state.measure, state.neighbours),
             is_resumed=True,
-            is_replayable=asked[2],
+            is_replayable=request_key[2],
             key=row[0],
             pin=partial(self._pin, entry),
         )
 
     def _check_resumable(
-        self, entry: int, body: Mapping[str, Any], asked: tuple[str, int | None, bool]
+        self, entry: int, body: Mapping[str, Any], request_key: tuple[str, int | None, bool]
     ) -> None:
         """Refuse to resume a debit for something else."""
-        _, _, is_replayable = asked
+        _, _, is_replayable = request_key
         if not body["replayable"] and is_replayable:
             raise BudgetError(
                 f"entry {entry} was interrupted and its noise cannot be drawn again; abandon it, pay anew."
             )
-        if (body["asked"], body["largest_unit"], body["replayable"]) != asked:
+        if (body["asked"], body["largest_unit"], body["replayable"]) != request_key:
             raise BudgetError(
                 f"entry {entry} of the ledger {self.name} was reserved for another loss or other noise; "
                 "finish or abandon it first."
@@ -687,8 +687,8 @@ class Ledger(LedgerFile):
     def _check_balance(self, state: LedgerState, debited: Loss) -> None:
         if debited.amount > state.remaining:
             raise BudgetError(
-                f"the ledger {self.name} has {state.measure} {state.remaining} left and "
-                f"{debited.amount} is asked for; grant more or request less.",
+                f"the ledger {self.name} has {state.measure} {state.remaining} left, and {debited.amount} was requested; grant more or"
+                f"request less.",
                 requested=debited.amount,
                 remaining=state.remaining,
             )
@@ -731,7 +731,7 @@ class Ledger(LedgerFile):
                 )
 
     def _pin(self, entry: int, answers: str) -> None:
-        """Remember the keyed hash of a debit's true answers, or refuse one that differs from the hash remembered.
+        """Record the keyed hash of a debit's true answers, or refuse one that differs from the recorded hash.
 
         The same noise on other answers would disclose their difference.
         """
@@ -750,8 +750,8 @@ class Ledger(LedgerFile):
         Sealing twice with the same files changes nothing. If another program has the ledger open at the time, the key
         stays in the write-ahead log until a later operation empties it; `verify` tries, and says so if it cannot.
         """
-        named = {} if place is None else {"place": place}
-        return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files), **named})
+        extra = {} if place is None else {"place": place}
+        return self._close(debit.entry, {"kind": "seal", "entry": debit.entry, "files": dict(files), **extra})
 
     def abandon(self, entry: int) -> Head:
         """Give up a reserved debit: its key is erased, its amount stays spent."""
@@ -785,9 +785,9 @@ class Ledger(LedgerFile):
         what : str
             In words.
         dataset : KeyedHash, optional
-            The data it is about: binds the ledger as a debit does, and other data are refused.
+            The data that it describes: they bind the ledger as a debit does, and other data are refused.
         people : People, optional
-            Who is in them, as for `reserve`.
+            Who is in the data, as for `reserve`.
         invariants : sequence of mapping
             The same for programs, as JSON.
         """
@@ -807,10 +807,10 @@ class Ledger(LedgerFile):
             return head
 
     def succeed(self, path: Path) -> Ledger:
-        """Carry on in a new ledger, for data that changed, and take no more debits in this one.
+        """Continue in a new ledger, for data that changed, and take no more debits in this one.
 
-        The new ledger starts with what was granted, spent, published, refused and admitted here. The last entry here names the
-        first one there, which names the last but one here: one chain covers both. A call that was interrupted is repeated.
+        The new ledger starts with what was granted, spent, published, refused and admitted here. The last entry here names the first one
+        there, which names the last but one here, so that one chain covers both. To finish an interrupted call, repeat it.
         """
         copy_sketches(self.path, path, self.state().people.values())
         hand_over(self, path)
@@ -823,6 +823,6 @@ class Ledger(LedgerFile):
         ----------
         releases : Path, optional
             Directory under which every `manifest.json` and every measurements file is read: the entry that each records
-            must be in the ledger (or one before it, where that lies beside it) and sealed, with the same bytes.
+            must be in the ledger (or in a predecessor next to it) and sealed, with the same bytes.
         """
         return check_ledger(self, releases)

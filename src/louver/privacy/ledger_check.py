@@ -1,4 +1,4 @@
-"""Auditing a ledger: is its past intact, are its keys where they belong, and do releases agree with it?"""
+"""Auditing a ledger: whether its past is intact, its keys are where they belong, and releases agree with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REGISTERED = re.compile("[0-9a-f]{64}")
 
 ANOTHER = "it was paid by another ledger, which is not in the same folder"
 SAMPLE_LEDGERS = "sample-ledgers"
-"""Folder among the releases with a folder for every ledger that paid for a sample of the explorer."""
+"""Folder among the releases that has a folder for every ledger of a sample in the explorer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class _Past:
 
 
 def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> list[str]:
-    """Follow the chain into the ledgers before this one, as far as they lie beside it."""
+    """Follow the chain into the predecessors of this ledger, as far as they are in the same folder."""
     problems: list[str] = []
     seen = {ledger.path.name}
     current, first = ledger, entries[0]
@@ -173,7 +173,9 @@ def _joined_problems(ledger: LedgerFile, entries: list[Entry], past: _Past) -> l
 
 
 def _others(ledger: LedgerFile, releases: Path, past: _Past) -> Iterator[_Past]:
-    """Ledgers next to this one or the releases, and of samples, links included; a copy of this one begins the same and is left out."""
+    """Ledgers next to this one or to the releases, and those of samples, links included; copies of this one, which begin with the same
+    entry, are left out.
+    """
     near = (ledger.path.parent, releases, releases.parent, *sorted((releases / SAMPLE_LEDGERS).glob("*")))
     folders = dict.fromkeys(folder.resolve() for folder in near)
     for path in (path for folder in folders for path in ledger_paths(folder)):
@@ -207,7 +209,7 @@ class _Record:
 
 
 def _release_problems(releases: Path, past: _Past, others: list[_Past]) -> tuple[int, int, list[str]]:
-    """How many manifests there are, how many of them other ledgers funded, and what is wrong with what they and the measurements record."""
+    """Number of manifests, number of those paid from other ledgers, and problems with what they and the measurements record."""
     if not releases.is_dir():
         raise InputError(
             f"{releases.name} is not a folder; name the folder of releases.", option="--releases"
@@ -243,7 +245,7 @@ def _open_plain(path: Path) -> BufferedReader:
 
 
 def _record_of(path: Path) -> _Record | None:
-    """Read a manifest or a measurements file; None for other files, and for what no ledger paid."""
+    """Read a manifest or a measurements file; None for other files, and for those that no ledger paid for."""
     return _manifest_record(path) if path.name == MANIFEST else _measured_record(path)
 
 

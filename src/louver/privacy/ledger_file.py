@@ -63,7 +63,7 @@ _BY_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry: its number and hash. A manifest records it as text, and so pins the whole past.
+    """The newest entry: its number and hash. A manifest records it as text, which fixes the whole past.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class LedgerFile:
             If it cannot be made there.
         """
         with cls._unfinished(path, secret, texts) as unfinished:
-            os.link(unfinished, path)  # never replaces a file, and what appears is whole
+            os.link(unfinished, path)  # never replaces a file, and the new one appears complete
 
     @classmethod
     @contextmanager
@@ -203,7 +203,7 @@ class LedgerFile:
                 yield db
                 db.execute("COMMIT")
             except BaseException:
-                if db.in_transaction:  # a full disk ends the transaction by itself
+                if db.in_transaction:  # on a full disk SQLite has ended the transaction itself
                     db.execute("ROLLBACK")
                 raise
 
@@ -255,14 +255,14 @@ class LedgerFile:
         return secret
 
     def _empty_log(self, *, is_new: bool = False) -> bool:
-        """Empty the write-ahead log, which still holds erased keys; waits for readers, False where one stays."""
+        """Empty the write-ahead log, which still holds erased keys; waits for readers, and returns False if one stays."""
         with self._reading(is_new=is_new) as db:
             is_busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not is_busy
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """What an error of SQLite means for the person who keeps the file."""
+    """What an SQLite error means for the keeper of the ledger."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         return _BY_CODE.get(code & 0xFF, _DAMAGED)
@@ -271,12 +271,12 @@ def _reason(error: sqlite3.Error) -> str:
 
 
 def stamped(body: Mapping[str, Any]) -> str:
-    """The text of a new entry, with the moment it was made."""
+    """The text of a new entry, with the time it was made."""
     return canonical({**body, "at": datetime.now(UTC).isoformat(timespec="seconds")})
 
 
 def canonical(body: Mapping[str, Any]) -> str:
-    """The one text that stands for a body."""
+    """The canonical text of a body."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
 
 
@@ -286,7 +286,7 @@ def chained(previous: str, text: str) -> str:
 
 
 def commitment(key: bytes) -> str:
-    """Hash of a key: lets a restart notice a key that was replaced, and gives nothing away."""
+    """Hash of a key: shows at a restart whether the key was replaced, and reveals nothing about it."""
     return hashlib.sha256(b"louver key" + key).hexdigest()
 
 

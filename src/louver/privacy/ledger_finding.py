@@ -57,7 +57,7 @@ def ledger_of(
     knowing = [ledger.path for ledger in ledgers_admitting(dataset, ledgers_in(source.parent))]
     if len(knowing) > 1:
         raise InputError(
-            f"{source.name} was admitted to {knowing[0].name} and to {knowing[1].name}; name one with --ledger.",
+            f"{source.name} was admitted to {knowing[0].name} and to {knowing[1].name}; choose one with --ledger.",
             option="--ledger",
         )
     return knowing[0] if knowing else None
@@ -71,7 +71,7 @@ def find_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Path | None:
-    """The named ledger, or else the data's own ledger if there is one; it must be intact."""
+    """The given ledger, or else the data's own ledger if there is one; it must be intact."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is not None:
         Ledger(path).state()
@@ -79,7 +79,7 @@ def find_ledger(
 
 
 def check_no_second(path: Path, run: Run | None = None) -> None:
-    """Refuse to create a ledger next to a file whose people another ledger in the folder pays for, or may pay for."""
+    """Refuse to create a ledger next to a file if another ledger in the folder pays, or may pay, for its people."""
     source = source_next_to(path)
     if source is None or path.exists():
         return
@@ -98,10 +98,10 @@ def bind_apart(ledger: Ledger, run: Run | None = None) -> None:
 
 
 def check_next_to(path: Path) -> None:
-    """Refuse to state whose ledger it is if there is no data file next to it."""
+    """Refuse --new-population for a ledger that has no data file next to it."""
     if source_next_to(path) is None:
         raise InputError(
-            f"option --new-population needs data beside {path.name}; give it to `louver ledger admit` instead.",
+            f"option --new-population needs a data file next to {path.name}; give it to `louver ledger admit` instead.",
             option="--new-population",
         )
 
@@ -109,7 +109,7 @@ def check_next_to(path: Path) -> None:
 def check_known_elsewhere(
     data: object, *, table: str | None = None, query: str | None = None, run: Run | None = None
 ) -> None:
-    """Where a file has no ledger: name the one of its folder that pays for the same people."""
+    """If a file has no ledger, name the one in its folder that pays for the same people."""
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return
     people = People(data, table=table, query=query, run=run)
@@ -141,7 +141,9 @@ def check_not_elsewhere(
         return
     dataset = fingerprint(data, table=table, query=query, run=run)
     for other in ledgers_admitting(dataset, ledgers_in(folder)):
-        raise BudgetError(f"{other.name} beside {Path(data).name} pays for these data already; use that one.")
+        raise BudgetError(
+            f"{other.name} next to {Path(data).name} pays for these data already; use that one."
+        )
 
 
 def admit_source(
@@ -154,7 +156,7 @@ def admit_source(
     is_new_population: bool = False,
     run: Run | None = None,
 ) -> LedgerState:
-    """Let a ledger pay for another file, or table or query of a database; `name` is what it is called there."""
+    """Let a ledger pay for another file, or table or query of a database; `name` is its name in the ledger."""
     is_address = "://" in data
     if not is_address and not Path(data).is_file():
         raise InputError(f"{Path(data).name} does not exist; name the data to admit.", option="DATA")

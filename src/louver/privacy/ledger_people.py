@@ -1,14 +1,14 @@
-"""Whose data a ledger pays for: people are recognised whatever the form of their records.
+"""The people whose data a ledger pays for: they are recognised whatever the form of their records.
 
-For each source a ledger keeps a sketch of the people in it, as a register does (`data.people`): keyed hashes that find the same
-people in other columns, another order or another format, and tell what share of them two files have in common.
+For each source a ledger keeps a sketch of the people in it, as a register does (`data.people`): keyed hashes that recognise the same
+people in other columns, another order or another format, and show what share of them two files have in common.
 
 Notes
 -----
-**Privacy**: the key is derived from the ledger's secret and is in the ledger; the sketches lie in the folder `ledger-people` beside
-it, and the ledger holds only a digest of each whole sketch. Whoever has the ledger file alone has nothing to test a guess about a
-person against: the digest needs the records of all others. Whoever has the folder alone cannot hash a guess, but sees how often equal
-values occur, and with both guesses can be tested; so the folder is kept as confidential as the records (mode 0700).
+**Privacy**: the key is derived from the ledger's secret and is in the ledger; the sketches are in the folder `ledger-people` next to it,
+and the ledger holds only a digest of each whole sketch. The ledger file alone does not allow anyone to test a guess about a person, since
+the digest covers the records of all others. The folder alone does not allow hashing a guess, but shows how often equal values occur. With
+both, guesses can be tested; so the folder is kept as confidential as the records (mode 0700).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNKNOWN = Common(is_same=False, of_earlier=None, of_these=None)
 
 
 class People:
-    """The people of a source, hashed under the key of whichever ledger asks; read only when asked for.
+    """The people of a source, hashed under the key of a ledger on request; the source is read only then.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class People:
         Column of counts.
     run : Run, optional
     **reading
-        How `open_source` reads the data. A filter or missing-value codes do not make them different people.
+        How `open_source` reads the data. A filter or missing-value codes do not change who the people are.
     """
 
     def __init__(
@@ -90,29 +90,29 @@ class People:
         own = self.sketch(key)
         if own is None or not earlier:
             return [UNKNOWN] * len(earlier)
-        asked = key, tuple(one.digest for one in earlier)
-        if asked not in self._commons:
-            is_equal = [digest == own.digest for digest in asked[1]]
+        pair = key, tuple(one.digest for one in earlier)
+        if pair not in self._commons:
+            is_equal = [digest == own.digest for digest in pair[1]]
             others = [one for one, is_own in zip(earlier, is_equal, strict=True) if not is_own]
             found: Iterator[Common] = iter(())
             if others:
                 with open_source(self._data, **self._reading, run=self._run) as source:
                     found = iter(Census(source, key, weight=self._weight).compare(own, others))
             same = Common(is_same=True, of_earlier=1.0, of_these=1.0)
-            self._commons[asked] = [same if is_own else next(found) for is_own in is_equal]
-        return self._commons[asked]
+            self._commons[pair] = [same if is_own else next(found) for is_own in is_equal]
+        return self._commons[pair]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Met:
-    """What a ledger records about data that are new to it.
+    """The entry of a ledger for data that are new to it.
 
     Attributes
     ----------
     sketch : str
         Digest of the sketch of their people.
     what : str
-        What they have in common with those already known to it, in words.
+        How they overlap with the people already recorded, in words.
     apart : tuple of str
         Other ledgers whose people the steward has declared to be different.
     """
@@ -152,7 +152,7 @@ def keep_sketch(ledger: Path, sketch: Sketch) -> str:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         raise InputError(
-            f"the folder {FOLDER} beside {ledger.name} cannot be created; check permissions and disk space.",
+            f"the folder {FOLDER} next to {ledger.name} cannot be created; check permissions and disk space.",
             file=FOLDER,
         ) from None
     with replacing(folder / f"{digest}.json", 0o600) as sink:
@@ -171,7 +171,7 @@ def read_sketch(ledger: Path, digest: str) -> Sketch | None:
 
 
 def copy_sketches(old: Path, new: Path, digests: Iterable[str]) -> None:
-    """Keep the sketches next to another ledger as well."""
+    """Copy the sketches next to another ledger."""
     if old.parent.resolve() != new.parent.resolve():
         for digest in digests:
             sketch = read_sketch(old, digest)

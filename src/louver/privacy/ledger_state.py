@@ -1,4 +1,4 @@
-"""What the entries of a ledger add up to: the state is always their replay."""
+"""The state of a ledger: always the replay of its entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Something that is published exactly, which no budget covers.
+    """An exact publication, which no budget covers.
 
     Attributes
     ----------
@@ -99,11 +99,11 @@ class LedgerState:
     granted, spent : Fraction
         A successor starts with those of the ledger it carries on.
     pending, sealed : mapping
-        Debits by the number of their entry: what was asked for, and the hashes of the files.
+        Debits by the number of their entry: what was requested, and the hashes of the files.
     datasets : mapping
         Keyed hash of the data that each debit was reserved for, by the number of its entry.
     published, carried : tuple of Publication
-        What was published exactly; and the part of it that was published from ledgers before this one.
+        The exact publications; and those of them that come from predecessors of this ledger.
     refusals : tuple of str
         What operators were told by refusals that depend on the data.
     population : str or None
@@ -113,9 +113,9 @@ class LedgerState:
     people : mapping
         Digest of the sketch of the people in each source, by the keyed hash of its content.
     apart : frozenset of str
-        Ledgers (`Ledger.identity`) whose people are others by the word of the steward.
+        Ledgers (`Ledger.identity`) whose people the steward has declared to be different.
     is_bound : bool
-        Whether this ledger itself, not one before it, has met data.
+        Whether this ledger itself, not a predecessor, has recorded data.
     predecessor, successor : str or None
         File names of the ledgers before and after.
     is_handed_over : bool
@@ -149,12 +149,12 @@ class LedgerState:
 
     @property
     def held(self) -> Fraction:
-        """What pending debits hold: part of what is spent."""
+        """The amount of pending debits, a part of what is spent."""
         return sum((Fraction(body["amount"]) for body in self.pending.values()), Fraction(0))
 
     @property
     def disclosures(self) -> tuple[str, ...]:
-        """What was published exactly, in words."""
+        """The exact publications, in words."""
         return tuple(one.what for one in self.published)
 
     @property
@@ -201,7 +201,7 @@ def replay(entries: Sequence[Entry]) -> LedgerState:
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
         last = entries[-1].head.entry
         raise BudgetError(
-            f"the ledger has an entry up to number {last} that was not written by any version of louver; restore a copy."
+            f"an entry of the ledger, number {last} or an earlier one, was not written by any version of louver; restore a copy."
         ) from None
 
 
@@ -320,7 +320,7 @@ class _Replay:
         self.is_bound = True
 
     def _start(self, body: Mapping[str, Any]) -> str:
-        """Begin, with what a predecessor leaves if there is one."""
+        """The first entry, with the state of a predecessor if there is one."""
         if body.get("format") != FORMAT:
             raise BudgetError(
                 "the ledger has a format that this version of louver does not read; use the version that made it."
@@ -362,11 +362,11 @@ VERBS = {
     "topdown": "topdown",
     "a file of ": "anonymize",
 }
-"""How the texts that each verb writes into a ledger begin."""
+"""The beginnings of the texts that each verb writes into a ledger."""
 
 
 def _verb(what: str) -> str | None:
-    """The verb that wrote this text; None for actions of people, and for text they wrote themselves."""
+    """The verb that wrote this text; None for actions of people, and for text that people wrote."""
     return next((verb for start, verb in VERBS.items() if what.startswith(start)), None)
 
 

@@ -1,7 +1,7 @@
 """A ledger that continues another: what was spent follows the people when their data change.
 
 Two files cannot be written in one atomic step. The old ledger is closed first, with the text of the new one's first entry inside its
-own last one; then the new file is made from that text; then the old one notes that it was. A crash in between leaves
+own last one; then the new file is made from that text; then the old ledger records that it exists. A crash in between leaves
 a closed ledger and no second budget, and the same call finishes the work.
 """
 
@@ -81,4 +81,4 @@ def _make(old: LedgerFile, path: Path, secret: bytes, first: str, is_handed_over
     new = LedgerFile(path)
     with new._reading() as db:
         if new._entries(db)[0].head.hash != chained("", first):
-            raise BudgetError(f"{path.name} is not the ledger that carries on {old.name}; move it away.")
+            raise BudgetError(f"{path.name} is not the successor of {old.name}; move it away.")

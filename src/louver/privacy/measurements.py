@@ -1,7 +1,7 @@
 """Measurements: noisy answers on disk, drawn exactly once.
 
-Answers: the sealed files that `estimate` works from. Noise is added to the true answers batch by batch and written beside
-the final location and only then renamed; `spend.measure` reserves before and seals after. Whenever a run stops, the next
+Answers: the sealed files from which `estimate` works. Noise is added to the true answers batch by batch, written to a temporary file next
+to the final one, and the file is then renamed; `spend.measure` reserves before and seals after. Whenever a run stops, the next
 run draws the same noise from the same key and pays nothing more.
 
 A file has one row per (node, query): `level`, `node`, `query`, `values` (noisy integers in schema order),
@@ -130,7 +130,7 @@ class Measurements:
 
     @classmethod
     def of_design(cls, path: Path, design: str) -> Measurements:
-        """The measurements in a folder, which must be those that a design asks for."""
+        """The measurements in a folder, which must match the design."""
         if not path.is_file():
             folder = path.parents[1].name
             raise InputError(f"{folder} has no measurements; measure first.", option="--measurements")
@@ -148,7 +148,7 @@ class Measurements:
 
     @property
     def debited(self) -> str | None:
-        """What the ledger was debited, in its own measure and relation; None for seeded noise."""
+        """The debit, in the ledger's own measure and relation; None for seeded noise."""
         loss = self.description()["loss"]
         return None if loss is None else str(loss)
 
@@ -214,17 +214,17 @@ def _one(column: pa.ChunkedArray) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Sealed measurements and the exact values alongside them: all that has crossed the wall.
+    """Sealed measurements and their exact values: all that has crossed the wall.
 
     Parameters
     ----------
     folder : Path
     loss : Loss
-        What they cost.
+        Their privacy loss.
     head : Head
         The ledger entry that paid.
     debited : str
-        What it debited, in the ledger's measure and relation.
+        The debit, in the ledger's measure and relation.
     seconds : float
         Ignored in comparisons.
     """
@@ -282,9 +282,9 @@ def write_measurements(
         need not fit into memory.
     noise : Noise
     debit : Debit, optional
-        What pays for it; None for seeded noise, which is not private.
+        The debit that pays for the noise; None for seeded noise, which is not private.
     design : str, optional
-        Hash of what was asked for, kept in the file so that it is not taken for something else later.
+        Hash of the request, kept in the file so that it cannot be mistaken for another later.
     run : Run, optional
         Checked for cancellation before every batch; a cancelled call leaves no file.
 

@@ -1,11 +1,11 @@
-"""Neighbour relations: which pairs of data sets a privacy loss speaks about.
+"""Neighbour relations: the pairs of data sets that a privacy loss compares.
 
 Answers: how many steps of one relation lead from a data set to any neighbour of it under another relation.
 A loss stated for one relation then holds for the other, multiplied as group privacy says (`budget.convert`).
 
 A *record* is one row of the confidential data. A *unit* (household, business, trip) is a set of records
 that share an identifier. Where policy publishes an invariant, neighbours are those of the relation that
-agree on the invariant; releases state it beside the relation.
+agree on the invariant; releases state it with the relation.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
     Parameters
     ----------
     source : Relation
-        The relation a loss is stated for.
+        The relation for which a loss is stated.
     target : Relation
-        The relation it is wanted for.
+        The relation for which the loss is needed.
     largest_unit : int, optional
         Most records a unit may have, where the domain states it.
 
@@ -79,8 +79,8 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
 def check_filter(where: str | None, relation: Relation) -> None:
     """Refuse a filter of the records if neighbours have equal numbers of records.
 
-    A filter looks at each record alone, so a record that comes or goes in the source comes or goes in what is left, or nothing
-    does. A record that changes may do either, and what is left need not be equally many.
+    A filter judges each record by itself, so adding or removing a record adds or removes at most that record after the filter. A record
+    that changes may pass the filter before or after only, and the number of remaining records then differs.
     """
     if where is not None and relation is Relation.CHANGE_RECORD:
         message = (

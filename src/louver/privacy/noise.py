@@ -28,7 +28,7 @@ __all__ = ["KeyedNoise", "Noise", "Nonce", "OpenDPNoise", "perturb", "settle"]
 KEY_BYTES = 32
 
 MAX_DRAWS = 1 << 31
-"""Maximum number of draws under one nonce: a sixteenth of the words a nonce has, so settling ties cannot run out."""
+"""Maximum number of draws under one nonce: a sixteenth of its words, so that settling ties never exhausts them."""
 
 MAX_GROUPS = (1 << 32) // LANES
 """Groups under one nonce: the block counter of RFC 8439 has 32 bits."""
@@ -41,7 +41,7 @@ NOISY_LIMIT = 1 << 61
 
 
 class Nonce(NamedTuple):
-    """What a batch of noise is for; each part below 2^32. It never depends on a worker or process."""
+    """The numbers of a batch of noise, each below 2^32. They never depend on a worker or process."""
 
     level: int
     query: int
@@ -59,7 +59,7 @@ class Noise(Protocol):
         ...
 
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
-        """Return a lower bound on what adding this noise to a query costs."""
+        """Return a lower bound on the privacy loss of adding this noise to a query."""
         ...
 
 
@@ -196,7 +196,7 @@ class OpenDPNoise:
     Notes
     -----
     **Departs**: OpenDP's scale is a float. It is rounded up far enough that the loss its privacy map reports
-    is covered by the exact price of the distribution asked for; `price` still takes the larger of both.
+    is covered by the exact price of the requested distribution; `price` still takes the larger of both.
     A debit that was interrupted before sealing is lost, since its draws cannot be made again.
     """
 
@@ -215,8 +215,8 @@ class OpenDPNoise:
 
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
         """Return the larger of the exact price and what OpenDP's privacy map says."""
-        asked = self._measurement(distribution).map(distribution.opendp_sensitivity(sensitivity))
-        return max(distribution.price(sensitivity), Fraction(asked))
+        mapped = self._measurement(distribution).map(distribution.opendp_sensitivity(sensitivity))
+        return max(distribution.price(sensitivity), Fraction(mapped))
 
     def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
         """Draw n values; the nonce names the batch but does not decide the draws."""

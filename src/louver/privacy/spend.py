@@ -1,13 +1,13 @@
-"""Spending: how a verb pays for its noise, from the ledger it finds to the seal.
+"""Spending: how a verb pays for its noise, from finding the ledger to sealing the debit.
 
-Answers: who pays, whether it can, and what a stopped run left. The order never changes: what the budget cannot pay for is refused
-before the data are touched; the data are hashed, read, and hashed again while the debit is reserved; what is published exactly
-is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. What a verb brings along, such as
-reading its data and writing its release, is a `Measurable` or a `Releasable`.
+Answers: which ledger pays, whether it can, and what a stopped run left. The order never changes: a request that the budget cannot pay for
+is refused before the data are opened; the data are hashed, read, and hashed again while the debit is reserved; what is published exactly
+is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. A verb provides its own part, such as
+reading its data and writing its release, as a `Measurable` or a `Releasable`.
 
 Notes
 -----
-**Privacy**: a debit is taken up again only under the same request, which names every option that decides the true answers or their
+**Privacy**: a debit is resumed only for the same request, which names every option that decides the true answers or their
 noise (`request_of`), and on the data that it was reserved for. `docs/proofs/groups.md` and `docs/proofs/topdown.md` rely on it.
 """
 
@@ -57,7 +57,7 @@ __all__ = [
 Release = TypeVar("Release", covariant=True)
 
 REQUEST_FILE = "request.json"
-"""In a folder of measurements: the request they were paid for."""
+"""File in a folder of measurements: the request for which they were paid."""
 
 
 def open_ledger(
@@ -69,7 +69,7 @@ def open_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Ledger:
-    """The ledger that pays `loss`; if there is none, the error says how to make it."""
+    """The ledger that pays `loss`; if there is none, the error says how to make one."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
         path = ledger_next_to(Path(data))
@@ -84,9 +84,9 @@ def open_ledger(
             f"--{loss.measure} {loss.amount} --neighbours {loss.neighbours}`, or name the ledger of these people with --ledger."
         )
         raise InputError(message, file=path.name, option="--ledger")
-    named = Ledger(path)
-    check_not_elsewhere(named, data, table=table, query=query, run=run)
-    return named
+    chosen = Ledger(path)
+    check_not_elsewhere(chosen, data, table=table, query=query, run=run)
+    return chosen
 
 
 def request_of(
@@ -96,13 +96,13 @@ def request_of(
     noise: Iterable[tuple[str, str, Distribution]],
     **more: Any,
 ) -> str:
-    """Name a request: all options of all models but those left out, and the noise of every query.
+    """The digest of a request: all options of all models except those left out, and the noise of every query.
 
     Parameters
     ----------
     verb : str
     options : mapping of str to model
-        Every model of options of the call, those of the source too.
+        All options models of the call, including that of the source.
     left_out : mapping of str to str
         Options ("model.option") that can change neither the true answers nor their noise, and why; a new option is in the request
         until it is listed.
@@ -122,13 +122,13 @@ def request_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """What is to be paid for.
+    """A payment to be made.
 
     Attributes
     ----------
     loss : Loss
     request : str
-        From `request_of`; empty while it depends on data that are not read yet.
+        From `request_of`; empty while it depends on data that have not been read.
     purpose : str
         In words, for the ledger.
     largest_unit : int or None
@@ -138,7 +138,7 @@ class Payment:
     publishes : tuple of Publication
         What is published exactly with it.
     composed : callable or None
-        Refuses to publish this together with what was published before; as for `Ledger.reserve`.
+        Refuses a publication that must not be combined with earlier ones; as for `Ledger.reserve`.
     """
 
     loss: Loss
@@ -156,16 +156,16 @@ class Payment:
 
 
 class Measurable(Protocol):
-    """What a verb measures with noise: what it costs, and how the confidential data are read and measured."""
+    """The measurements of a verb: what they cost, and how the confidential data are read and measured."""
 
     @property
     def payment(self) -> Payment:
-        """What is to be paid; before `read` its request may be empty."""
+        """The payment; before `read` its request may be empty."""
         ...
 
     @property
     def subject(self) -> str:
-        """What the ledger says was refused, where `read` refuses."""
+        """The text for the ledger if `read` refuses the data."""
         ...
 
     @property
@@ -201,10 +201,10 @@ class Measurable(Protocol):
 
 
 class Releasable(Measurable, Protocol[Release]):
-    """What a verb measures and publishes in one go: the release is sealed, not its measurements alone."""
+    """Measurements that a verb publishes at once: the whole release is sealed, not its measurements alone."""
 
     def publish(self, out: Path, noise: Noise, debit: Debit) -> Release:
-        """Measure, estimate, and move the release to `out`, whole."""
+        """Measure, estimate, and move the complete release to `out`."""
         ...
 
     def is_published(self, out: Path, debit: Debit) -> bool:
@@ -221,7 +221,7 @@ class Releasable(Measurable, Protocol[Release]):
 
 
 class Account:
-    """A ledger and the confidential data it pays for, while one call lasts.
+    """A ledger and the confidential data it pays for, during one call.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class Account:
 
     @contextmanager
     def touching(self, verb: str) -> Iterator[None]:
-        """Log every refusal of a block that sees the data: the refusal itself reveals something about them."""
+        """Log every refusal raised in a block that reads the data: the refusal itself reveals something about them."""
         with self.ledger.logging_refusals(f"{verb}: refused because of the data"):
             yield
 
@@ -287,7 +287,7 @@ class Account:
             )
 
     def reserve(self, payment: Payment) -> Debit:
-        """Debit the ledger, or take up what a stopped run reserved, and log what is published exactly."""
+        """Debit the ledger, or resume the debit of a stopped run, and log what is published exactly."""
         return self.ledger.reserve(
             payment.loss,
             request=payment.request,
@@ -336,7 +336,7 @@ def measure(
     design : str, optional
         As for `write_measurements`.
     write_exact : callable
-        Called once the debit is reserved: writes what is sealed with the measurements, and returns where.
+        Called once the debit is reserved: writes the files that are sealed with the measurements, and returns their paths.
     place : str, optional
         Name of the folder for the ledger; by default the one of `path`.
     run : Run, optional
@@ -455,7 +455,7 @@ def _check_folder(folder: Path, measurable: Measurable) -> None:
             f"{folder.name} holds the measurements of another spec or other options; choose another place."
         )
         raise InputError(message, option="--out")
-    # A run that was killed while it wrote its note may have left a hidden file.
+    # A run that was killed while it wrote this file may have left a hidden one.
     if found is None and (
         not folder.is_dir()
         or any(p.name[0] != "." and p.name not in measurable.notes for p in folder.iterdir())
@@ -464,7 +464,7 @@ def _check_folder(folder: Path, measurable: Measurable) -> None:
 
 
 def _noted_request(path: Path) -> str | None:
-    """The request a folder was made for, None where it has no note."""
+    """The request for which a folder was made; None if it has no such file."""
     if not path.is_file():
         return None
     try:

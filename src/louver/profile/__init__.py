@@ -1,4 +1,4 @@
-"""profile: what is in a table, before anything is published from it.
+"""profile: what a table contains, before anything is published from it.
 
 Columns and their kinds, how identifying they are alone and together, which column determines which, and what role each might play.
 A profile stays inside; `write_spec` makes a spec from it that holds nothing from the data except names, kinds and roles.
@@ -53,7 +53,7 @@ def profile(
     data : path, PostgreSQL uri or dataframe
         Records, one person a row.
     schema : Schema, optional
-        Not used: a profile looks at the data as they are.
+        Not used: a profile examines the data as they are.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Reading a table once and coding every column: the problem that the verb works on."""
+"""Reading a table once and coding every column: the problem of the verb."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ProfileProblem", "load"]
 
 
 def load(request: Request[ProfileOptions], run: Run) -> ProfileProblem:
-    """Read the columns asked for, in one scan."""
+    """Read the requested columns in one scan."""
     with open_source(request.data, **request.source.opening(), run=request.run) as source:
         names = request.options.columns or source.columns
         if len(set(names)) < len(names):

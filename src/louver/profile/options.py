@@ -43,7 +43,7 @@ class ProfileOptions(VerbOptions):
     )
     scenario: Orders = option(
         {},
-        "Columns that somebody might know about a person, under a name: measures the risk from somebody with this knowledge. May be repeated.",
+        "Columns that an attacker may know about a person, under a name: measures the risk from this knowledge. May be repeated.",
         metavar="NAME=A,B,C",
         group="risk of a sample",
         repeated=True,
@@ -82,10 +82,10 @@ class ProfileOptions(VerbOptions):
             )
 
     def needed_columns(self) -> tuple[str, ...]:
-        """Columns that the risk of a sample is about, each once."""
-        named = [column for columns in self.scenario.values() for column in columns]
+        """Columns of the risk of a sample, each once."""
+        known_columns = [column for columns in self.scenario.values() for column in columns]
         weight = [] if self.sampling_weight is None else [self.sampling_weight]
-        return tuple(dict.fromkeys(named + weight))
+        return tuple(dict.fromkeys(known_columns + weight))
 
 
 class ProfileKeywords(SourceKeywords, total=False):

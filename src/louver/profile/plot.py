@@ -19,7 +19,7 @@ LABEL_WIDTH = 32
 
 
 def plot_profile(profile: Profile) -> Figure:
-    """Share of records that each column alone singles out, most first."""
+    """Share of records that each column alone singles out, largest first."""
     columns = sorted(profile.columns, key=lambda column: column.share_alone)[-MAX_COLUMNS:]
     figure = blank_figure(11, 1.2 + 0.24 * max(len(columns), 4))
     axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""What a profile says about a table, with the distribution of each column. It is internal: nothing in it is meant for release."""
+"""The result of a profile, with the distribution of each column. It is internal: nothing in it is meant for release."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INSIDE = "For the data steward only; do not release any of this."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
-    """What is known about one column.
+    """The profile of one column.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class Profile:
     is_complete : bool
         Whether every set that could have reached the share was tried.
     dependencies : tuple of Dependency
-        Which column determines which.
+        The columns that determine others.
     unit : str or None
         The column that numbers households: their records count as one, and are alone where no other household has their values.
     scenarios : tuple of ScenarioRisk
-        The risk that records are linked to people, for each set of columns that someone might know.
+        The risk that records are linked to people, for each set of columns that an attacker may know.
     seconds : float
     """
 
@@ -240,7 +240,7 @@ def dependency_lines(dependencies: tuple[Dependency, ...]) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share, never rounded to all or nothing."""
+    """A share, never rounded to 0 or 1."""
     if 0 < share < 0.001:
         return "<0.1 %"
     if 0.999 < share < 1:

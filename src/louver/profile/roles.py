@@ -1,6 +1,6 @@
 """The role that each column might play in a release, with the reason in words.
 
-Suggestions, for a person to judge: they rest on how identifying a column is, on what determines what, and on words in its name.
+Suggestions, for a person to judge: they depend on how identifying a column is, on which columns determine others, and on words in its name.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def suggest_roles(
     """A suggestion for every column; a column that determines a quasi-identifier is one, too.
 
     In a set of columns that singles people out, one must be protected; the rest then identifies no one.
-    So columns without a telling name become quasi-identifiers only if every column of a set would otherwise be kept as it is.
+    So columns whose names suggest nothing become quasi-identifiers only if every column of a set would otherwise be kept as it is.
     """
     determining = {d.determinant for d in dependencies}
     found = [

@@ -1,4 +1,4 @@
-"""How likely a record of a sample is linked to the right person, for each set of columns that an attacker might know.
+"""How likely a record of a sample is to be linked to the right person, for each set of columns that an attacker may know.
 
 Every scenario is a set of columns. A record of the file is compared with the people of the population: by its sampling weight, by the
 size of the population, or, where neither is known, as if the file were the whole population, which is the safe assumption.
@@ -52,7 +52,7 @@ class RecordRisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioRisk:
-    """What an attacker who knows certain columns about people can find. Confidential.
+    """What an attacker who knows certain columns can find. Confidential.
 
     Attributes
     ----------
@@ -108,10 +108,13 @@ class ScenarioRisk:
     @property
     def sentence(self) -> str:
         """The expected matches, worded for a verdict."""
-        return f"Anyone who knows {listed(self.columns)} ({self.name}) finds about {_rounded(self.expected_matches)} of the people in the file."
+        return (
+            f"Anyone who knows {listed(self.columns)} ({self.name}) finds about {_rounded(self.expected_matches)} of the people in the "
+            "file."
+        )
 
     def lines(self) -> list[str]:
-        """What a steward reads: probabilities, and the columns they come from."""
+        """The text for a steward: probabilities, and the columns behind them."""
         whole = (
             "the whole population" if self.fraction >= 1 else f"a sample of about {self.people:,.0f} people"
         )
@@ -119,14 +122,16 @@ class ScenarioRisk:
             f"{_rounded(people)} ({model})" for model, people in self.unique_people if people is not None
         )
         lines = [
-            f"Risk from somebody who knows {listed(self.columns)} ({self.name}); the file is taken as {whole}:",
+            f"Risk from an attacker who knows {listed(self.columns)} ({self.name}); the file is taken as {whole}:",
             f"  expected correct matches {_rounded(self.expected_matches)}; highest risk {_chance(self.journalist_highest)}, "
-            f"average {_chance(self.marketer)}; {_chance(self.prosecutor_highest)} for somebody who knows that the person is in the file",
+            f"average {_chance(self.marketer)}; {_chance(self.prosecutor_highest)} for an attacker who knows that the person is in the "
+            "file",
             f"  records alone in the file {self.unique_records:,}; people alone in the population: {by_model or 'not known'}",
         ]
         if self.expected_households is not None and self.household_highest is not None:
             lines.append(
-                f"  households with a correct match: {_rounded(self.expected_households)} expected, highest risk {_chance(self.household_highest)}"
+                f"  households with a correct match: {_rounded(self.expected_households)} expected, highest risk "
+                f"{_chance(self.household_highest)}"
             )
         if self.match_is_right is not None and self.fraction < 1:
             lines.append(f"  chance that a unique match is correct: {_chance(self.match_is_right)}")
@@ -151,7 +156,7 @@ class ScenarioRisk:
 def measure_scenarios(
     problem: ProfileProblem, suggested: tuple[str, ...], options: ProfileOptions, run: Run
 ) -> tuple[ScenarioRisk, ...]:
-    """The risk of each scenario; of the suggested quasi-identifiers where a population is known and no scenario is named."""
+    """The risk of each scenario; without scenarios, that of the suggested quasi-identifiers if a population is known."""
     if not (options.scenario or options.sampling_weight or options.population_size):
         return ()
     scenarios: Mapping[str, tuple[str, ...]] = options.scenario or {SUGGESTED: suggested}
@@ -168,7 +173,7 @@ def measure_scenarios(
 
 
 def _rounded(number: float) -> str:
-    """An expected number of people, no more precise than is known."""
+    """An expected number of people, rounded to its precision."""
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
@@ -185,7 +190,8 @@ def _weights(problem: ProfileProblem, options: ProfileOptions) -> Floats:
     people = options.population_size or problem.n_rows
     if people < problem.n_rows:
         raise InputError(
-            "option --population-size is smaller than the number of records; give the size of the population that the sample was drawn from.",
+            "option --population-size is smaller than the number of records; give the size of the population that the sample was drawn "
+            "from.",
             option="--population-size",
         )
     return np.full(problem.n_rows, people / max(problem.n_rows, 1))

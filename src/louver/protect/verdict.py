@@ -75,9 +75,9 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a JSON result."""
-        return asdict(self) | {"asked": self.asked(), "not_asked": self.not_asked()}
+        return asdict(self) | {"asked": self.examined(), "not_asked": self.not_examined()}
 
-    def asked(self) -> list[str]:
+    def examined(self) -> list[str]:
         """In sentences."""
         if self.is_noisy:
             return [
@@ -104,7 +104,7 @@ class Question:
             )
         return sentences
 
-    def not_asked(self) -> list[str]:
+    def not_examined(self) -> list[str]:
         """In sentences."""
         sentences = [
             "Tables published before, and other variables of the same contributors, were not considered."
@@ -240,10 +240,10 @@ def noisy_verdict(
 ) -> Verdict:
     """What counts with cell keys amount to; never more than care, because nothing is proved."""
     reasons = (
-        *question.asked(),
+        *question.examined(),
         f"They recover {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
         "Totals are not the sums of their parts.",
-        *question.not_asked(),
+        *question.not_examined(),
     )
     if n_certain:
         certain = f"Readers can be sure of {counted(n_certain, 'small count')}; {n_told:,} of them follow from bounds and sums."
@@ -276,7 +276,7 @@ def verdict(
         return Verdict(
             Level.STOP,
             "Do not publish: coarsen the codes, or allow more cells to be hidden.",
-            (f"Not proved protected: {counted(n_open, 'primary cell')}.", *question.not_asked()),
+            (f"Not proved protected: {counted(n_open, 'primary cell')}.", *question.not_examined()),
         )
     if not question.primary:
         return Verdict(
@@ -284,7 +284,7 @@ def verdict(
             "Nothing needs to be hidden."
             if not question.doubts()
             else "Nothing needs to be hidden, as far as checked; read what was not checked.",
-            tuple(question.not_asked()),
+            tuple(question.not_examined()),
         )
     best = f"a better pattern could save at most {gap:.1%} of the {noun}"
     if is_optimal:
@@ -292,9 +292,9 @@ def verdict(
     elif gap == 1:
         best = "how much a better pattern could save was not determined"
     reasons = [
-        *question.asked(),
+        *question.examined(),
         f"Hidden to protect them: {counted(secondary, 'further cell')}; {best}.",
-        *question.not_asked(),
+        *question.not_examined(),
     ]
     if question.doubts():
         return Verdict(
@@ -323,19 +323,19 @@ def _rounded_verdict(
             (
                 *sentences,
                 f"Readers can narrow down more than their ranges allow: {counted(n_open, 'primary cell')}.",
-                *question.not_asked(),
+                *question.not_examined(),
             ),
         )
     if not question.primary:
         reasons = (
             *sentences,
             "No rule says which numbers reveal too much, so none was checked.",
-            *question.not_asked(),
+            *question.not_examined(),
         )
         return Verdict(
             Level.CARE, "The tables are rounded and add up; what readers learn was not checked.", reasons
         )
-    reasons = (*sentences, *question.asked(), *question.not_asked())
+    reasons = (*sentences, *question.examined(), *question.not_examined())
     if question.doubts():
         return Verdict(
             Level.CARE,

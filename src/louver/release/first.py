@@ -40,9 +40,9 @@ def read_first_manifest(path: Path, use: str, option: str, *, seeded: bool, run:
     Parameters
     ----------
     use : str
-        What is done with it, as the message says: "can be ...".
+        The intended use, as it ends the message: "can be ...".
     option : str
-        What names it.
+        The option that names the release.
     seeded : bool
         Whether it may be one that is not private.
 
@@ -62,7 +62,7 @@ def read_first_manifest(path: Path, use: str, option: str, *, seeded: bool, run:
 
 
 def topdown_promise(manifest: Manifest) -> Mapping[str, Any] | None:
-    """What a TopDown release promises of its people; None if it is no such release."""
+    """The promise of a TopDown release about its people; None for any other release."""
     return next((one for one in manifest.promises if one.get("promise") == "topdown"), None)
 
 

@@ -2,8 +2,8 @@
 
 Only plain files are opened, by names that the manifest lists and that stay inside the folder. Parquet files are read in
 batches, text as numbers into its dictionary, so that memory depends on the distinct values in a file and not on what its
-compression can be made to expand to. What has to be held whole may have as many values as the file's metadata state, up to
-`MOST_VALUES`. Time depends on the bytes on disk: a file that expands to more values than its size allows is not read, nor
+compression can be made to expand to. A column that must be in memory as a whole may have as many values as the file's metadata state, up
+to `MOST_VALUES`. Time depends on the bytes on disk: a file that expands to more values than its size allows is not read, nor
 is one that consists of holes.
 """
 
@@ -35,22 +35,22 @@ BATCH_ROWS = 1 << 18
 """Rows processed together."""
 
 MOST_VALUES = 1 << 27
-"""Maximum number of values in a file that is held whole."""
+"""Maximum number of values in a file that is read into memory as a whole."""
 
 MOST_BYTES = 1 << 32
-"""Maximum size in bytes, uncompressed, of a file that is held in memory whole."""
+"""Maximum uncompressed size, in bytes, of a file that is read into memory as a whole."""
 
 MOST_ENTRIES = 100_000
 """Maximum number of files and folders in a release."""
 
 FREE_VALUES, VALUES_PER_BYTE = 100_000_000, 64
-"""Values that a column of a Parquet file may have whatever its size, and how many more for each byte of the file.
+"""Number of values that a column of any Parquet file may have, and how many more for each byte of the file.
 
-A column in which every row is alike takes a few bytes for any number of rows; reading them still takes time.
+A column of equal values takes a few bytes for any number of rows; reading them still takes time.
 """
 
 MOST_TEXT = 1 << 26
-"""Maximum size in bytes of a page or other text that is held in memory whole."""
+"""Maximum size, in bytes, of a page or other text that is read into memory as a whole."""
 
 MOST_HOLES, MOST_SIZE, FILLED = 1 << 30, 1 << 42, 100
 """Bytes that all files together may have without occupying disk space, and bytes in total.
@@ -93,7 +93,7 @@ class Folder:
             for column in range(metadata.num_columns):
                 longest[column] += group.column(column).num_values
         if max(metadata.num_rows, *longest, 0) > most:
-            raise Malformed(f"{name} would unfold to more values than its size allows; it was not read")
+            raise Malformed(f"{name} would expand to more values than its size allows; it was not read")
         return metadata
 
     def rows(self, name: str) -> int:
@@ -134,7 +134,7 @@ class Folder:
         Parameters
         ----------
         most_rows : int, optional
-            What follows from the promise.
+            Maximum number of rows, where the promise implies one.
         """
         metadata = self.footer(name)
         chunks = [

@@ -48,9 +48,9 @@ class Manifest:
         The capability that made it.
     method : str
     parameters : mapping
-        What was asked for.
+        The request: the options of the verb.
     promises : sequence of mappings
-        Each has a `promise` name and what is needed to recompute it from the files; `verify` does.
+        Each has the name of a `promise` and what `verify` needs to recompute it from the files.
     privacy : mapping
         Guarantee, neighbour relation, budget, invariants it is conditional on; empty where there is none.
     results : mapping

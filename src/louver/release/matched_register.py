@@ -1,4 +1,4 @@
-"""A register matched with the people of the records at hand, and whether the two may be audited together."""
+"""A register matched with the people in the records, and whether the two may be audited together."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from louver.schema.source import SourceOptions
 
 __all__ = ["MatchedRegister"]
 
-REMEDY = "use the file of that publication, or say with --new-population that these are other people, or that you have checked what both reveal together."
+REMEDY = (
+    "use the file of that publication, or confirm with --new-population that these are other people, or that you have checked what both "
+    "reveal together."
+)
 
 IS_NEW = "the register is new: it has no earlier publications."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRegister:
-    """A register, and what it knows about the people in the records at hand.
+    """A register, and what it holds about the people in these records.
 
     Attributes
     ----------
@@ -35,9 +38,9 @@ class MatchedRegister:
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
-        What to know where the register says nothing about these people, or leaves some of its publications aside.
+        A note for the reader where the register has nothing about these people, or where some of its publications are left out.
     is_apart_by_word : bool
-        Whether only the steward's word says that the people of some publication, who may be the same, are different.
+        Whether it rests on the steward's word alone that the people of some publication are different.
     """
 
     register: Register
@@ -72,7 +75,7 @@ class MatchedRegister:
         source : SourceOptions
             How the records are read; all of them are looked up, whatever `where` lets through.
         person : str, optional
-            Column that tells one person from another; by default the one recorded in the register, if these records have it.
+            Column that identifies a person; by default the one recorded in the register, if these records have it.
         is_new_population : bool
             Whether the steward says that people who are not recognised are different from all in the register.
         is_publishing : bool
@@ -137,12 +140,12 @@ class MatchedRegister:
 
 def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:
     """The column of persons last recorded in the register, if these records have it."""
-    named = [one.persons.column for one in known.values() if one.persons is not None]
-    return next((name for name in reversed(named) if name in columns), None)
+    identifying = [one.persons.column for one in known.values() if one.persons is not None]
+    return next((name for name in reversed(identifying) if name in columns), None)
 
 
 def _families(entries: Sequence[RegisterEntry], same: set[str]) -> tuple[set[str], set[str]]:
-    """All sketches of the same records, by what entries say about one another, and those of other people."""
+    """All sketches of the same records, as the entries declare, and those of other people."""
     n_known = 0
     while n_known < len(same):
         n_known = len(same)
@@ -162,7 +165,7 @@ def _may_be_same(common: Common) -> bool:
 def _strangers(
     strange: Sequence[RegisterEntry], commons: Mapping[str, Common], name: str, register: Register
 ) -> str:
-    """What is known of publications that are not from these records, by the one with most people in common.
+    """What is known about publications from other records, described by the one that has most people in common.
 
     A clause that does not begin with a file name, because pages capitalise its first letter.
     """

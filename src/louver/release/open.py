@@ -25,7 +25,7 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class _Tables(Mapping[str, pa.Table]):
-    """Published tables by name, read when they are asked for."""
+    """Published tables by name, each read on first access."""
 
     folder: Folder
     files: Mapping[str, str]
@@ -55,7 +55,7 @@ class Release:
         Everything that it states about itself.
     tables : mapping of str to pyarrow.Table
         The published Parquet files by name (`data/groups.parquet` is "groups", `data/tables/age.parquet` is "tables/age"), and
-        those next to them (`measurements/...`, `invariants`); each is read when it is asked for.
+        those next to them (`measurements/...`, `invariants`); each is read on first access.
     """
 
     path: Path
@@ -100,7 +100,7 @@ class Release:
         """
         if self.kind != "anonymize":
             raise InputError(
-                f"{self.path.name} has no generalised records; draws are of releases by anonymize.",
+                f"{self.path.name} has no generalised records; only releases of anonymize have draws.",
                 file=self.path.name,
             )
         is_local = self.manifest.parameters.get("recoding", "local") == "local"

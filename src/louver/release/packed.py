@@ -1,4 +1,4 @@
-"""A release as one file: packed to be taken away, and unpacked safely when it comes from someone else.
+"""A release as one file: packing it for transport, and unpacking it safely when it comes from someone else.
 
 What is unpacked may come from anyone. Names that lead out of the folder, links, and archives that are larger than any release
 are refused before or while they are read; sizes are counted as they are written, not as the archive states them.
@@ -48,9 +48,9 @@ def unpack(zip_file: Path, into: Path, run: Run | None = None) -> Path:
     ----------
     archive : Path
     into : Path
-        Folder to make; whatever was written stays there if the archive is refused.
+        Folder to make; files written before the archive is refused stay there.
     run : Run, optional
-        Asked whether to go on.
+        Checked for cancellation.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The register: what was published about which people, entry by entry, each chained to the one before.
+"""The register: what was published about which people, as entries that are each chained to the one before.
 
     DIR/key                  32 bytes; people are known here only by hashes under this key
     DIR/people-HASH.json     sketch of one set of records: who is in it (`data.people`)
@@ -6,8 +6,7 @@
     DIR/head                 hash of the newest entry
 
 An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back
-entry is noticed when the register is opened. The folder is confidential: with the key one can try whether somebody is in
-the records.
+entry is noticed when the register is opened. The folder is confidential: anyone with the key can test whether a person is in the records.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ START = "0" * 64
 FORMAT = 1
 """Of an entry."""
 MOST_BYTES = 1 << 28
-"""Bytes of an entry, and of a sketch of records; no publication needs as much, and reading must be bounded."""
+"""Bytes of an entry, and of a sketch of records; no publication needs as many, and reading must be bounded."""
 MOST_KEY = 1 << 10
 OPTION = "--register"
 
@@ -140,7 +139,7 @@ class Register:
         return digest
 
     def sketch(self, digest: str) -> Sketch:
-        """Who is in the records of an entry."""
+        """The sketch of an entry's records: who is in them."""
         try:
             text = read_bytes(self.folder / f"people-{digest}.json", MOST_BYTES)
             is_good = hashlib.sha256(text).hexdigest() == digest
@@ -148,7 +147,9 @@ class Register:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             found = None
         if found is None:
-            raise self._fault(f"lacks people-{digest[:8]}..., or it was changed; restore it from a copy")
+            raise self._fault(
+                f"lacks people-{digest[:8]}..., or that file was changed; restore it from a copy"
+            )
         return found
 
     def _made_key(self) -> bytes:
@@ -158,7 +159,7 @@ class Register:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             names = os.listdir(self.folder)
             if any(not name.startswith(".") for name in names) and not path.exists():
-                raise self._fault("is not a register but has other files; name a new or an empty folder")
+                raise self._fault("is not a register but contains other files; name a new or an empty folder")
             with suppress(FileExistsError):
                 self._put_new(KEY, secrets.token_bytes(32).hex())
             key = bytes.fromhex(read_bytes(path, MOST_KEY).decode("ascii"))

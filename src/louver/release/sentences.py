@@ -1,4 +1,4 @@
-"""Sentences that manifests say, word for word: what makes a release writes them, and `verify` knows no others."""
+"""Sentences of manifests, word for word: the verbs write them, and `verify` accepts no others."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ NOT_PRIVATE = "The noise is not private: do not publish."
 CHAIN = "M_c^ch with its published noise loses far more than it claims (ERRATA G1)."
 ROUNDED_ALONE = "Regions need not add up to those above them: every number was rounded by itself."
 HIDDEN_CELLS = "numbers of the tables, exact wherever they are not hidden"
-ROUNDED_CELLS = "numbers of the tables, each rounded to a multiple of a base that is told"
+ROUNDED_CELLS = "numbers of the tables, each rounded to a multiple of its stated base"
 CELL_KEY_CELLS = (
-    "numbers of the tables, each with noise that belongs to its set of records: totals are not the sums of their parts, and the same noise "
-    "comes again wherever the same records are counted with the same keys; this is not differential privacy"
+    "numbers of the tables, each with noise that depends on its set of records: totals are not the sums of their parts, and the same"
+    "noise is used wherever the same records are counted with the same keys; this is not differential privacy"
 )
-TABLES = "counts of people, exact or rounded as told, audited together with all that is in the register"
+TABLES = "counts of people, exact or rounded as stated, audited together with everything in the register"
 
 
 def column_disclosed(name: str) -> str:
@@ -50,10 +50,13 @@ def failsafe_used(n_regions: int) -> str:
 
 
 def bounds_moved(n_leaves: int) -> str:
-    return f"The failsafe moved bounds on the number of groups in {n_leaves} leaf regions, whose people do not fit otherwise."
+    return f"The failsafe moved bounds on the number of groups in {n_leaves} leaf regions whose people would not fit otherwise."
 
 
 def public_numbers(columns: Sequence[str]) -> str:
     """What a guarantee takes for granted where an estimate rests on public numbers."""
-    named = ", ".join(f'"{column}"' for column in columns)
-    return f"Taken as public: the numbers of every leaf in {named}. If they were counted from these records, the files tell more than promised."
+    listed = ", ".join(f'"{column}"' for column in columns)
+    return (
+        f"Taken as public: the numbers of every leaf in {listed}. If they were counted from these records, the files reveal more than "
+        "promised."
+    )

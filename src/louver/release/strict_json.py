@@ -1,7 +1,7 @@
 """Untrusted JSON: its size, its depth and the length of its numbers are checked before it is parsed.
 
 A release is opened before anyone knows whether to trust it, so that reading it must cost no more than its bytes. Infinities and NaN
-are not JSON, and of two equal keys readers would pick different ones: all are refused.
+are not JSON, and readers would choose differently between two equal keys: all these are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MOST_BYTES = 1 << 26
 """A manifest lists labels and files, never records."""
 
 MOST_PARTS = 1 << 24
-"""Largest number of commas and brackets: each costs many times its byte once parsed."""
+"""Maximum number of commas and brackets: once parsed, each costs many times its byte."""
 
 LONGEST_NUMBER = 400
-"""Largest number of digits of a whole number; the largest float has 309."""
+"""Maximum number of digits of a whole number; the largest float has 309."""
 
 
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
@@ -66,11 +66,12 @@ def parse_json(text: bytes) -> Any:
     )
 
 
-NOT_AS_WRITTEN = "has blanks, digits or escapes that no program would write"
+NOT_AS_WRITTEN = "has spaces, digits or escapes that no program would write"
 
 
 def is_as_written(text: bytes) -> bool:
-    """Whether JSON is as a program would write it: blanks between its parts, digits beyond a float's and escapes could spell anything.
+    """Whether JSON is as a program would write it: spaces between its parts, digits beyond those of a float and escapes could encode
+    anything.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Doubting a release: every promise is recomputed from the published files; nothing is taken on trust.
+"""Verification of a release: every promise is recomputed from the published files; nothing is taken on trust.
 
 A release may come from a third party. Only plain files that the manifest lists are opened, promises must have the form and the
 strength that their verb requires, and whatever is wrong with them is a failed check, not an error.
@@ -35,11 +35,11 @@ from louver.release.manifest import (
 from louver.release.pages import page_of
 from louver.release.pages.published import in_folder
 from louver.release.promises import PROMISES, Context, Outcome
-from louver.release.promises.asked import weaknesses
 from louver.release.promises.contents import check_contents
 from louver.release.promises.layout import check_layout
 from louver.release.promises.measurements import MEASUREMENTS, check_measurements, publisher_of
 from louver.release.promises.privacy import check_privacy
+from louver.release.promises.requested import weaknesses
 from louver.release.promises.stated import MAKERS_WORD, check_stated
 from louver.release.strict_json import MOST_BYTES, NOT_AS_WRITTEN, is_as_written, read_bytes
 
@@ -59,12 +59,16 @@ __all__ = [
 
 REPORT = "report.html"
 SAME_PAGE = "the page that follows from the manifest and the published files, byte for byte"
-OTHER_PAGE = (
-    "not the page that this version of louver makes of the release: it was edited, or made by another version"
+OTHER_PAGE = "not the page that this version of louver makes from the release: it was edited, or made by another version"
+OTHER_VERSION = (
+    "its page was made by louver {version}, and this is louver {own}, which writes different pages; verify it with version {version}, or "
+    "read the page yourself and skip it (--skip-report)"
 )
-OTHER_VERSION = "its page was made by louver {version}, and this is louver {own}, which writes different pages; verify it with version {version}, or read the page yourself and skip it (--skip-report)"
 UNREAD_PAGE = f"not checked, as requested: {MAKERS_WORD}"
-TOGETHER = "What the releases disclose together was not checked: tables are audited together when they are published, and privacy losses add up in the ledger."
+TOGETHER = (
+    "What the releases disclose together was not checked: tables are audited together when they are published, and privacy losses add up "
+    "in the ledger."
+)
 LONGEST_VERSION = 40
 BAD_FORM = "the files or the promise are not of the promised form"
 
@@ -113,19 +117,19 @@ class Verification:
 
     def __repr__(self) -> str:
         failed = [check for check in self.checks if not check.passed]
-        return "\n".join([self._told(), *(_line(check) for check in failed[:8])])
+        return "\n".join([self._sentence(), *(_line(check) for check in failed[:8])])
 
     def __str__(self) -> str:
         """Every check with its outcome."""
-        return "\n".join([*(_line(check) for check in self.checks), self._told()])
+        return "\n".join([*(_line(check) for check in self.checks), self._sentence()])
 
-    def _told(self) -> str:
+    def _sentence(self) -> str:
         sentence = self.verdict.sentence
         return f"Verification of {printable(self.release)}: {sentence[0].lower()}{sentence[1:-1]}"
 
     def _repr_html_(self) -> str:
         lines = [("passed" if check.passed else "FAILED", check.name, check.found) for check in self.checks]
-        return f"<p>{escape(self._told())}</p>" + html_table(("", "check", "found"), lines)
+        return f"<p>{escape(self._sentence())}</p>" + html_table(("", "check", "found"), lines)
 
 
 def judge_all(passed: Mapping[str, bool | None]) -> Verdict | None:
@@ -139,7 +143,7 @@ def judge_all(passed: Mapping[str, bool | None]) -> Verdict | None:
     Returns
     -------
     Verdict or None
-        None as long as nothing speaks against the releases and some were not checked.
+        None if no check failed and some releases were not checked.
     """
     broken = [name for name, one in passed.items() if one is False]
     left = sum(one is None for one in passed.values())
@@ -193,7 +197,7 @@ def verify(
     found, files = _check_files(folder, manifest)
     checks += files
     if all(check.passed for check in checks if check.name not in STATUS):
-        # Asked here only, and not when a release is sealed: its writer knows how its own files were written.
+        # Checked only here, not at sealing: the writer knows how it wrote its own files.
         outcome = _doubted(lambda: check_layout(Context(Folder(folder, found), manifest)))
         checks.append(Check("layout", outcome.passed, outcome.found))
         checks += check_promises(
@@ -203,14 +207,14 @@ def verify(
 
 
 def is_unchanged(release: Path) -> bool:
-    """Whether a release directory still holds the bytes that its manifest lists, and the manifest its own."""
+    """Whether the files of a release directory, its manifest included, are unchanged."""
     content = read_content(release)
     _, files = _check_files(release, read_manifest(release))
     return _check_digest(release, content).passed and all(check.passed for check in files)
 
 
 STATUS = ("private noise", "for release")
-"""Checks of a release's intended use; its promises are checked regardless."""
+"""Names of the checks that concern the intended use of a release, not its promises."""
 
 
 def _check_digest(folder: Path, content: dict[str, Any]) -> Check:
@@ -287,7 +291,7 @@ def check_promises(
 
 
 def _other_page(manifest: Manifest) -> str:
-    """Why a page is not the one that this version makes, as far as the manifest tells."""
+    """Why a page differs from the one that this version makes, as far as the manifest shows."""
     if manifest.version == __version__:
         return OTHER_PAGE
     return OTHER_VERSION.format(version=printable(manifest.version[:LONGEST_VERSION]), own=__version__)

@@ -25,7 +25,7 @@ __all__ = ["ReleaseWriter", "check_out"]
 def check_out(out: Path, option: str = "--out") -> None:
     """Refuse a directory that exists or cannot be made, before any work is done."""
     if os.path.lexists(out):
-        name = out.name or out.absolute().name or str(out)  # "." and "/" have none of their own
+        name = out.name or out.absolute().name or str(out)  # "." and "/" have no name
         raise InputError(f"option {option}: {name} exists already; name a new folder.", option=option)
     if not out.parent.is_dir():
         raise InputError(f"option {option}: the parent folder of {out.name} does not exist.", option=option)
@@ -34,9 +34,9 @@ def check_out(out: Path, option: str = "--out") -> None:
 class ReleaseWriter:
     """Builds a release in a hidden sibling folder and moves it into place once it is sealed.
 
-    Leaving the `with` block without `seal` removes everything that was written. `run` is asked until the release is logged; from then
-    on it is moved into place whatever happens. What a run that was killed left behind is
-    removed when the next one for the same place begins; a folder that a live run holds is locked.
+    Leaving the `with` block without `seal` removes everything that was written. A run can be cancelled until the release is logged; from
+    then on the release is moved into place whatever happens. Files that a killed run left behind are removed when the next run for the
+    same place begins; the folder of a running one is locked.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class ReleaseWriter:
         return path
 
     def check(self) -> None:
-        """End here if the run was cancelled; checked between the parts of a long file."""
+        """Stop if the run was cancelled; called between the parts of a long file."""
         self._run.check()
 
     def seal(self, manifest: Manifest, log: Callable[[], str] | None = None) -> Manifest:
@@ -127,10 +127,12 @@ class ReleaseWriter:
 
 def _check_kept(folder: Folder, manifest: Manifest) -> None:
     """Refuse to publish files that do not keep what is promised of them: a bug in louver, caught in time."""
-    from louver.release.verify import check_promises  # a quarter of a second, and a release seals once
+    from louver.release.verify import (
+        check_promises,
+    )  # imported here: it takes a quarter of a second, and a release is sealed once
 
     as_read = parse(parse_json(manifest.to_json().encode()), folder.path.name)
-    # The steward has asked for the labels that a recode unites; anyone verifying is asked about them.
+    # The steward chose the labels that a recode merges; those who verify must accept them.
     for check in check_promises(folder, as_read, accept_strings=None):
         if not check.passed:
             raise PromiseError(
@@ -162,7 +164,7 @@ def _usual_mode(folder: Path) -> int:
 
 
 def _sweep(parent: Path, prefix: str) -> None:
-    """Remove folders of our own that runs for the same place left behind, and that no live process holds."""
+    """Remove folders that earlier runs for the same place left behind and that no process has locked."""
     with suppress(OSError):
         for entry in list(os.scandir(parent)):
             is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
@@ -171,7 +173,7 @@ def _sweep(parent: Path, prefix: str) -> None:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Remove a folder, unless a process holds it."""
+    """Remove a folder unless a process has locked it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         if try_lock(handle):

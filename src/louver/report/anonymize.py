@@ -26,7 +26,7 @@ __all__ = ["anonymize_report", "inside_report", "reports"]
 def reports(html: Path | None) -> Iterator[Callable[[AnonymizedRelease], str]]:
     """Makes the released page and the steward's page; the latter is put in place if the block succeeds and a release was made.
 
-    All but its final name is on disk by then, so nothing can fail once a release is in place.
+    By then the page is on disk under a temporary name, so nothing can fail once a release is in place.
     """
     if html is None:
         yield anonymize_report
@@ -130,11 +130,12 @@ def inside_report(release: AnonymizedRelease) -> str:
 
 
 def _derivable_values(release: AnonymizedRelease) -> list[str]:
-    """What the columns published unchanged reveal of those that were generalised."""
+    """What the columns published unchanged reveal about those that were generalised."""
     if not release.unchanged:
         return []
     return [
-        "<h2>What the unchanged columns reveal</h2><p>Generalised values that follow from a column published unchanged, or from all of them together, for somebody who knows how they are related.</p>",
+        "<h2>What the unchanged columns reveal</h2><p>Generalised values that follow from a column published unchanged, or from all of "
+        "them together, for anyone who knows how they are related.</p>",
         table(
             ["quasi-identifier", "generalised", "inferred exactly", f"at {NEARLY:.0%}", "mostly from"],
             [[w.name, w.generalised, w.exactly, w.nearly, w.column] for w in release.worked_out],
@@ -165,7 +166,7 @@ def _sentence(text: str) -> str:
 
 
 def _analyses(found: Comparisons) -> list[str]:
-    """Estimates before and after, those that do not survive first."""
+    """Estimates before and after, starting with those that do not survive."""
     lines = [
         [
             term.analysis,

@@ -17,13 +17,14 @@ __all__ = ["audit_report", "write_audit_report"]
 
 MAX_LISTED = 200
 CAPTION = (
-    "Left: a red square marks a table of the smallest set that gives the cell away. Right: what is known about the cells "
+    "Left: a red square marks a table of the smallest set that determines the cell. Right: what is known about the cells "
     "with the narrowest intervals; the dot is the true count."
 )
 METHOD = (
     "<h2>How it was done</h2><p>Every cell is bounded by all tables at once, over all tables of whole numbers that agree "
     "with what is published. A bound is proved in integers, by intervals, by the equalities, or by a linear program whose "
-    "duals are rounded and summed exactly; it is attained by an integer table that was checked. Where the two meet, it is certified. A set of tables is smallest if no fewer of them give the cell away.</p>"
+    "duals are rounded and summed exactly; it is attained by an integer table that was checked. Where the two meet, it is certified. A set "
+    "of tables is smallest if no smaller set determines the cell.</p>"
 )
 
 
@@ -62,7 +63,7 @@ def _tiles(audit: JointAudit) -> str:
         (s.small_exact, limit, s.small_exact > 0),
         (s.within if audit.within else None, f"cells within {audit.within:g} %", s.within > 0),
         (s.exact, f"of {s.targets:,} cells exact", False),
-        (s.zero, "cells surely empty", False),
+        (s.zero, "cells certain to be empty", False),
         (s.certified, "cells certified", False),
     ]
     return tiles(entries)
@@ -77,7 +78,7 @@ def _advice(advice: Advice | None) -> list[str]:
     listed = "".join(f"<li>{step}</li>" for step in steps)
     return [
         "<h2>What to change</h2>",
-        f"<ul>{listed}</ul><p>Audited again: then no small cell is exact. {proof}</p>",
+        f"<ul>{listed}</ul><p>With these changes, no small cell is exact. {proof}</p>",
     ]
 
 
@@ -101,7 +102,7 @@ def _cells(cells: list[AuditedCell]) -> str:
             ", ".join(f"{name}: {label}" for name, label in (cell.where | cell.cell).items()),
             cell.lower,
             cell.upper if cell.upper is not None else "",
-            cell.words or "not looked for",
+            cell.words or "not searched for",
         )
         for cell in islice(cells, MAX_LISTED)
     ]
@@ -114,9 +115,9 @@ def _cells(cells: list[AuditedCell]) -> str:
 def _facts(audit: JointAudit) -> str:
     entries = [
         ("Tables", ", ".join(audit.tables)),
-        ("Asked", " ".join(audit.question.asked(audit.small))),
-        ("Not asked", " ".join(audit.question.not_asked()) or "nothing is left out"),
-        ("Records", "known" if audit.has_records else "not known: an outsider's audit"),
+        ("Asked", " ".join(audit.question.examined(audit.small))),
+        ("Not asked", " ".join(audit.question.not_examined()) or "nothing is left out"),
+        ("Records", "known" if audit.has_records else "not known: this is an outsider's audit"),
         ("Seconds", f"{audit.summary.seconds:.1f}"),
     ]
     return f"<h2>What was audited</h2>{facts(entries)}"

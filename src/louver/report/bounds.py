@@ -25,11 +25,12 @@ __all__ = ["bounds_report", "write_bounds_report"]
 MAX_LISTED = 200
 METHOD = (
     "<h3>How it was done</h3><p>A row of conditional frequencies in lowest terms fixes its counts up to a common "
-    "factor. The factors of all rows must add up to the sample size, which leaves each row only certain "
-    "multiples. The bounds are tight, and every value listed occurs in some feasible table; a row is disclosed when only one value is left. Zero cells are always visible in exact conditionals. "
+    "factor. The factors of all rows must add up to the sample size, which leaves only certain multiples for each row. The bounds are "
+    "tight, and every value listed occurs in some feasible table; a row is disclosed when only one value is left. Zero cells are always "
+    "visible in exact conditionals. "
     "Method: Wright and Smucker (2014), with the semigroup of the other rows in place of their table.</p>"
 )
-SUGGESTIONS_CAPTION = "Information kept against zero cells that remain visible."
+SUGGESTIONS_CAPTION = "Information kept, plotted against visible zero cells."
 
 
 def bounds_report(
@@ -177,7 +178,7 @@ def _facts(audit: BoundsAudit) -> list[tuple[str, str]]:
         entries.append(("Reduced total R", f"{s.reduced_total:,}; N − R = {s.n - s.reduced_total:,}"))
         entries.append(("Rows with reduced sum 1", f"{s.unit_rows:,}"))
     if audit.selected is not None:
-        entries.append(("Cells asked for", f"{counted(len(audit.selected), 'selected cell')} only"))
+        entries.append(("Cells requested", f"{counted(len(audit.selected), 'selected cell')} only"))
     return entries
 
 
@@ -225,7 +226,7 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
     if not suggestions.lines:
         return ["<h2>Redesigns</h2>", f"<p>{escape(suggestions.nothing)}</p>"]
     proof = (
-        "Nothing keeps more: every other redesign keeps less or gives something away."
+        "No redesign keeps more: every other one keeps less or discloses something."
         if suggestions.is_proved
         else "The search was stopped by its time limit; a better redesign may exist."
     )
@@ -242,7 +243,7 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
         ]
         for number, line in enumerate(suggestions.lines, start=1)
     ]
-    header = ["", "kept", "rows", "columns", "merged", "rows that tell", "rows determined", "zero cells"]
+    header = ["", "kept", "rows", "columns", "merged", "revealing rows", "rows determined", "zero cells"]
     return [
         f"<h2>Redesigns {suggestions.goal}</h2>",
         f"<p>{sentence(proof)} <code>--write-recodes</code> writes each as a file that <code>--recode</code> reads.</p>",
@@ -252,7 +253,7 @@ def _suggestion_sections(suggestions: Suggestions) -> list[str]:
 
 
 def _appendix(audit: BoundsAudit | None, suggestions: Suggestions | None) -> list[str]:
-    """Technical matter: what was assumed, and how it was done."""
+    """The technical part: what was assumed, and how it was done."""
     parts = ["<h2>Appendix</h2>"]
     if audit is not None:
         parts += ["<h3>What was audited</h3>", facts(_facts(audit))]

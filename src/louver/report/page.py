@@ -54,6 +54,6 @@ def check_page(path: Path, read: Iterable[Path]) -> None:
 
 
 def write_page(html: str, path: str | Path) -> None:
-    """Write a page that stays inside, whole or not at all, for its owner's eyes only."""
+    """Write a page that stays inside, whole or not at all, readable by its owner only."""
     with replacing(path, mode=0o600) as stream:
         stream.write(html.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""The page of a profile: what is in the table, what singles people out, and what to do about it."""
+"""The page of a profile: what the table contains, what singles people out, and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from louver.report.page import page, picture, table, tiles, verdict
 __all__ = ["profile_report"]
 
 MAX_LISTED = 100
-BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # of a small chart, in pixels
+BAR_WIDTH, BAR_HEIGHT, GAP = 14, 46, 2  # sizes sizes of a small chart, in pixels
 COLOUR = "#2a6f97"
 
 
@@ -27,7 +27,7 @@ def profile_report(profile: Profile) -> str:
         "<h2>How identifying each column is</h2>",
         picture(
             profile.plot(),
-            "Records with a unique value; red: enough of them to count as singled out.",
+            "Records with a unique value; red: enough of them for the column to single people out.",
         ),
         "<h2>Sets of columns that single people out</h2>",
         _sets(profile),
@@ -87,7 +87,7 @@ def _sets(profile: Profile) -> str:
         [", ".join(one.columns), len(one.columns), one.n_alone, _unbroken(one.share)]
         for one in profile.sets[:MAX_LISTED]
     ]
-    note = "" if profile.is_complete else "<p>Only the most promising sets were tried.</p>"
+    note = "" if profile.is_complete else "<p>Only the most promising sets were examined.</p>"
     return table(["columns", "how many", "records alone", "share"], lines) + note
 
 
@@ -125,7 +125,8 @@ def _scenarios(profile: Profile) -> list[str]:
         f"<p>{'<br>'.join(escape(line.strip()) for line in one.lines())}</p>" for one in profile.scenarios
     )
     note = (
-        "A combination of values that f records in the file have is taken to belong to F people in the population, estimated from the sampling weights; the risk is the expected 1 / F. People alone in the population are estimated by "
+        "A combination of values that f records in the file have is taken to belong to F people in the population, estimated from the "
+        "sampling weights; the risk is the expected 1 / F. People alone in the population are estimated by "
         "models that can differ a lot: treat them as an order of magnitude."
     )
     return [
@@ -169,9 +170,11 @@ def _bars(name: str, found: DistributionOfValues) -> str:
 
 def _method(profile: Profile) -> str:
     text = (
-        f"A set of columns singles people out if at least {percent(profile.share)} of the records have a unique combination of values, and no subset of the columns reaches that share. A column identifies by itself if at least "
+        f"A set of columns singles people out if at least {percent(profile.share)} of the records have a unique combination of values, and "
+        "no subset of the columns reaches that share. A column identifies by itself if at least "
         f"{MOSTLY_ALONE:.0%} of its values occur once. A column determines another if, among records that share its value, at least "
-        f"{LEAST_ACCURACY:.0%} agree with the commonest value of the other; if that corrects at least {LEAST_GAIN:.0%} of the errors of the commonest value alone; and if chance would produce it less than once in {1 / CHANCE:,.0f} tables. Kinds and "
+        f"{LEAST_ACCURACY:.0%} agree with the commonest value of the other; if that corrects at least {LEAST_GAIN:.0%} of the errors of "
+        f"the commonest value alone; and if chance would produce it less than once in {1 / CHANCE:,.0f} tables. Kinds and "
         "roles are guesses from values and names: check them."
     )
     return f"<h2>How to read this</h2><p>{escape(text)}</p>"

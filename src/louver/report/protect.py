@@ -31,17 +31,23 @@ METHOD = (
 
 
 ROUNDING = (
-    "<h2>How it was done</h2><p>Every number was changed to a multiple of its base so that all sums hold. The total distance from the true numbers "
+    "<h2>How it was done</h2><p>Every number was changed to a multiple of its base so that all sums hold. The total distance from the true "
+    "numbers "
     "was made small by a linear program, an annealing over the finest cells and, for small tables, an integer program; the bound is "
-    "that of a program. All sums were checked in whole numbers. For every primary cell, every attacker and both directions a table was sought that agrees with the rounded numbers and all that the attacker knows, and in which the cell is as far from its value as its safety range requires.</p>"
+    "that of a program. All sums were checked in whole numbers. For every primary cell, every attacker and both directions a table was "
+    "sought that agrees with the rounded numbers and all that the attacker knows, and in which the cell is as far from its value as its "
+    "safety range requires.</p>"
 )
 
 
 CELL_KEYS = (
-    "<h2>How it was done</h2><p>Every record has a secret key, a hash of its person. The keys of the records of a cell add up to the key of the "
-    "cell, which is hashed again under a secret; a perturbation table turns the result into the noise for a count of this size. So the "
-    "same records have the same noise in every table of this register, as long as their column of persons stays as it is. Empty cells stay empty, and totals are not the sums of their parts. The estimates that readers can average are the number "
-    "itself, sums of its parts along one or two attributes, and totals less the other parts. Least and largest counts, which follow from the "
+    "<h2>How it was done</h2><p>Every record has a secret key, a hash of its person. The keys of the records of a cell add up to the key "
+    "of the "
+    "cell, which is hashed again under a secret; a perturbation table turns the result into the noise for a count of this size. So the"
+    "same records have the same noise in every table of this register, as long as the column that identifies persons does not change. "
+    "Empty cells stay empty, and totals are not the sums of their parts. The"
+    "estimates that readers can average are the number itself, sums of its parts along one or two attributes, and totals minus the other "
+    "parts. Least and largest counts, which follow from the "
     "largest noise, were propagated over all sums, but not solved exactly over all tables at once. It is not differential privacy.</p>"
 )
 
@@ -56,7 +62,7 @@ def protect_report(found: ProtectedTables, source: str) -> str:
     if still_open:
         sections += ["<h2>Cells that are not proved protected</h2>", _cells(still_open)]
     if found.decided:
-        sections += ["<h2>What was decided by hand</h2>", table(("table", "cell", "decision"), found.decided)]
+        sections += ["<h2>Manual decisions</h2>", table(("table", "cell", "decision"), found.decided)]
     if found.cells:
         listed = "Hidden cells, and why" if found.rounding is None else "Primary cells, and why"
         sections += [
@@ -65,7 +71,10 @@ def protect_report(found: ProtectedTables, source: str) -> str:
             _cells(found.cells),
         ]
     sections += [_facts(found), METHOD if found.rounding is None else ROUNDING]
-    subtitle = f"Protected tables of {source}. For the data steward only: it shows confidential numbers, distinguishes primary cells from others, and is not for release."
+    subtitle = (
+        f"Protected tables of {source}. For the data steward only: it shows confidential numbers, distinguishes primary cells from others, "
+        "and is not for release."
+    )
     title = "What is hidden, and why" if found.rounding is None else "How the tables were rounded"
     return page(title, subtitle, sections, f"Made by louver {__version__}.")
 
@@ -80,8 +89,8 @@ def write_protect_report(
 
 def _noisy_report(found: ProtectedTables, own: CellKeyFigures, source: str) -> str:
     entries = [
-        ("Asked", " ".join(found.question.asked())),
-        ("Not asked", " ".join(found.question.not_asked())),
+        ("Asked", " ".join(found.question.examined())),
+        ("Not asked", " ".join(found.question.not_examined())),
         ("Noise", f"variance {own.variance:.4g}, at most {own.maximum:,}"),
         ("Mean change", f"{own.mean_change:.3g}"),
         ("Precision of the average of a small count", f"{own.estimates:.3g} times that of one number"),
@@ -99,7 +108,7 @@ def _noisy_report(found: ProtectedTables, own: CellKeyFigures, source: str) -> s
                 (own.small, f"counts below {own.limit:,}", False),
                 (
                     own.certain,
-                    "of them that averaging, or bounds and sums, reveal for certain",
+                    "of them that averaging, or bounds and sums, reveal with certainty",
                     own.certain > 0,
                 ),
             ]
@@ -109,7 +118,7 @@ def _noisy_report(found: ProtectedTables, own: CellKeyFigures, source: str) -> s
     ]
     if found.cells:
         sections += ["<h2>Counts that readers can determine</h2>", _cells(found.cells)]
-    sections += [f"<h2>What was asked</h2>{facts(entries)}", CELL_KEYS]
+    sections += [f"<h2>What was requested</h2>{facts(entries)}", CELL_KEYS]
     subtitle = f"Protected tables of {source}. For the data steward only: it shows confidential numbers and is not for release."
     return page("How the counts were changed", subtitle, sections, f"Made by louver {__version__}.")
 
@@ -177,14 +186,14 @@ def _facts(found: ProtectedTables) -> str:
     if found.rounding is not None:
         what = "in bases; lower bound on the distance of a consistent table"
     entries = [
-        ("Asked", " ".join(found.question.asked())),
-        ("Not asked", " ".join(found.question.not_asked())),
+        ("Asked", " ".join(found.question.examined())),
+        ("Not asked", " ".join(found.question.not_examined())),
         ("Cost and bound", f"{s.cost:,.10g}; {what} {s.bound:,.10g}"),
         *_rounding(found),
         ("Rounds", f"{s.rounds:,}"),
         ("Seconds", f"{s.seconds:.1f}"),
     ]
-    return f"<h2>What was asked</h2>{facts(entries)}"
+    return f"<h2>What was requested</h2>{facts(entries)}"
 
 
 def _rounding(found: ProtectedTables) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Analyses that are to be made of a file: means, shares and regressions, from a TOML file or a table in the spec."""
+"""Analyses planned for a file: means, shares and regressions, from a TOML file or a table in the spec."""
 
 from __future__ import annotations
 

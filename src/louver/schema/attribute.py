@@ -1,4 +1,4 @@
-"""Attributes: named, integer-coded domains."""
+"""Attributes: columns with integer-coded domains."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Attribute:
         Returns
         -------
         attribute : Attribute
-            The coarser attribute; new labels stand in the order of their first old label.
+            The coarser attribute; new labels are in the order of their first old label.
         codes : ndarray of int64, shape (size,)
             Old code -> new code; read-only.
 
@@ -223,7 +223,7 @@ class Attribute:
         for code, label in enumerate(self.labels):
             if targets[code] is None and label in merge:
                 message = (
-                    f'keeps a label with the name of the group "{label}" of its recode; add it to that group'
+                    f'keeps a label with the name of the group "{label}" in its recode; add it to that group'
                 )
                 raise self._error(message)
         return [label if new is None else new for label, new in zip(self.labels, targets, strict=True)]

@@ -129,7 +129,7 @@ class Hierarchy:
 
     @classmethod
     def from_dates(cls, days: Sequence[str], *, source: str = "the hierarchy") -> Hierarchy:
-        """Build from ISO days: months, quarters, years and decades above them, up to the first level that holds them all.
+        """Build from ISO days: months, quarters, years and decades above them, up to the first level with a single label for all of them.
 
         Examples
         --------
@@ -199,7 +199,7 @@ class Hierarchy:
     def write_csv(self, path: str | Path) -> None:
         """Write the ARX layout, fields in quotes and separated by `;`.
 
-        There is no header line, as in ARX, unless the first leaf would be taken for one.
+        There is no header line, as in ARX, unless the first leaf would be mistaken for one.
         """
         rows = list(zip(*self.columns, strict=True))
         if all(HEADER.fullmatch(label) for label in rows[0]):
@@ -237,7 +237,10 @@ class Hierarchy:
         wrong = np.flatnonzero(parents[child] != above)
         if wrong.size:
             row = int(wrong[0]) + 1
-            message = f"{self.source}: row {row} puts its label of level {level} under a different label of level {level + 1} than an earlier row; a label has one parent."
+            message = (
+                f"{self.source}: row {row} puts its label of level {level} under a different label of level {level + 1} than an earlier "
+                "row; a label has one parent."
+            )
             raise InputError(message, file=self.source, row=row)
         parents.flags.writeable = False
         return parents

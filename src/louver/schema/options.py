@@ -1,4 +1,4 @@
-"""How a verb's options are written: once, in a frozen model, with everything that any interface says about them.
+"""The options of a verb: written once, in a frozen model, with everything that any interface says about them.
 
 The command line, the verb's section of a spec, the reference pages and forms are derived from the model; the keywords of
 the verb in Python are kept in line with it by a test.
@@ -40,7 +40,7 @@ Table = Annotated[
 
 
 def _orders(value: Any) -> Any:
-    """A list of names stands for names without values; values are text, as labels are."""
+    """Read a list of names as names without values; values are text, as labels are."""
     if isinstance(value, list | tuple):
         return dict.fromkeys(value, ())
     if isinstance(value, dict):
@@ -82,9 +82,9 @@ def option(
     help : str
         What it means, in one sentence; the default is added if the sentence does not mention it.
     metavar, group : str
-        What stands for the value in help texts; the heading that the option comes under.
+        Placeholder of the value in help texts; the heading under which the option is listed.
     flag : str, optional
-        Its name on the command line, if that is not the field's name with hyphens.
+        Its name on the command line, if it differs from the field's name with hyphens.
     file : {"one", "each"}, optional
         The value, or each of its values, names a file; in a spec it is relative to the spec.
     repeated : bool
@@ -122,7 +122,7 @@ class VerbOptions(Options):
         """Refuse a source that does not go with the options."""
 
     def with_unit(self, column: str) -> Self:
-        """The same, if a spec says that a column identifies units (`unit` under [anonymize])."""
+        """Refuse a source that does not go with the options if the spec names a column of units (`unit` under [anonymize])."""
         return self
 
 

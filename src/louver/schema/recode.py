@@ -24,7 +24,7 @@ RESERVED = {
     "bins": "must be a list of numbers and the only key",
     "level": "must be a whole number and the only key",
 }
-"""What is expected of the keys that are not group names."""
+"""What each key that is not a group name must contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Recode:
     Parameters
     ----------
     attribute : str
-        Name of the attribute; an empty name fits whichever attribute applies it.
+        Name of the attribute; an empty name fits any attribute.
     merge : mapping of str to tuple of str, optional
         New label -> old labels; labels not mentioned stay as they are.
     bins : tuple of float, optional
-        Increasing edges; each bin holds its lower edge and not its upper one.
+        Increasing edges; each bin includes its lower edge and excludes its upper one.
     level : int, optional
         Level of the attribute's hierarchy, 0 = the leaves.
 

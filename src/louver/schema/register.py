@@ -56,6 +56,6 @@ def unit(group: str) -> Any:
 
 
 def check_units(unit: str | None, is_by_people: bool) -> None:
-    """Refuse to count both ways."""
+    """Refuse to count both by units and by people."""
     if unit is not None and is_by_people:
         raise InputError("options --unit and --count-people contradict; keep one.", option="--count-people")

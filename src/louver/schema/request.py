@@ -43,13 +43,13 @@ class Request(Generic[OptionsT]):
     source : SourceOptions
         How it is read.
     schema : Schema, optional
-        What is known about the columns.
+        Kinds, labels and other facts about the columns.
     options : VerbOptions
         The verb's own options.
     spec : Path, optional
         The spec file that was read.
     run : Run
-        Of the call: receives progress, and can cancel the work.
+        Receives the progress of the call, and can cancel it.
     """
 
     data: Any
@@ -60,7 +60,7 @@ class Request(Generic[OptionsT]):
     run: Run = field(default_factory=Run, compare=False)
 
     def files(self) -> Iterator[Path]:
-        """Every file that the call reads, as far as file names are given."""
+        """Every file that the call reads, if given by its name."""
         for value in (self.data, self.spec):
             if isinstance(value, str | Path):
                 yield Path(value)
@@ -90,7 +90,7 @@ def ask(
         What to open, if it is not in the spec.
     spec : path, mapping, Spec or None
     given : mapping
-        Options of the verb and of the source that the caller wrote; None stands for not given.
+        Options of the verb and of the source that the caller gave; None means not given.
     schema : Schema, optional
         In place of the spec's.
     needs_data : bool
@@ -120,7 +120,7 @@ def ask(
 
 
 def requested(spec: SpecLike, model: type[OptionsT]) -> Request[OptionsT]:
-    """The request that `door` has put in place of the spec."""
+    """The request that `door` has passed in place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
 
@@ -216,15 +216,15 @@ def door(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function the entry point (door) of a verb: its body finds the checked `Request` in `spec`.
 
-    Only here is it known which keywords the caller wrote: one that is left out is taken from the spec, even where the
-    function has a default for it. Expected errors are raised as `LouverError`.
+    Only here is it known which keywords the caller gave: one that is left out is taken from the spec, even if the function has a default
+    for it. Expected errors are raised as `LouverError`.
 
     Parameters
     ----------
     model : type
         Options of the verb.
     keywords : TypedDict, optional
-        What the function's `**options` stand for; its signature lists them, with the model's defaults.
+        The keywords behind the function's `**options`; its signature lists them, with the model's defaults.
     needs_data : bool
         False where the function does not open them.
     """
@@ -257,7 +257,7 @@ def door(
 def documented(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Fill the parameters of a function's docstring with the help texts of a model.
 
-    What the docstring itself says is kept. Nothing is left out: every keyword is an option, shared by all doors, or described there.
+    What the docstring itself says is kept. Every keyword must be an option, shared by all doors, or described in the docstring.
     """
     described_option = {one.flag: one for one in (*described(model), *described(SourceOptions))}
     help_of = SHARED | {one.name: one.help for one in described_option.values()}

@@ -76,7 +76,7 @@ def _missing_codes(codes: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ..
 
 
 class SourceOptions(Options):
-    """Where the records are, how they are read and what a row counts: `[source]`."""
+    """Where the records are, how they are read and how rows are counted: `[source]`."""
 
     file: str | None = None
     uri: str | None = None
@@ -89,7 +89,7 @@ class SourceOptions(Options):
     query: str | None = option(None, "Query for a PostgreSQL database.", metavar="SQL", group="source")
     weight: str | None = option(
         None,
-        "Column of counts; without it, every line is one person.",
+        "Column of counts; without it, every row is one person.",
         metavar="COLUMN",
         group="source",
     )
@@ -154,7 +154,7 @@ class SourceOptions(Options):
         return self
 
     def opening(self) -> dict[str, Any]:
-        """Arguments of `open_source`: everything but where the data are and what a row counts."""
+        """Arguments of `open_source`: everything except where the data are and how rows are counted."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
 
     def keywords(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class SourceOptions(Options):
         return {name: value for name, value in self.opening().items() if name != "weight_is_count"}
 
     def noted(self) -> str:
-        """What represents this source in the fingerprint of a design: how records are read, not where they are stored."""
+        """The part of this source that enters the fingerprint of a design: how records are read, not where they are stored."""
         return self.model_dump_json(exclude={"file", "uri"})
 
     def replaced(self, given: dict[str, Any]) -> SourceOptions:

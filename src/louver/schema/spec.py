@@ -61,7 +61,7 @@ __all__ = [
 VERBS = ("profile", "bounds", "audit", "protect", "anonymize", "groups", "topdown")
 
 PLACEHOLDER = "FILL IN"
-"""What `louver profile` leaves for the user to fill in; no verb accepts it as a value."""
+"""The placeholder that `louver profile` leaves for the user to fill in; no verb accepts it as a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class HierarchyRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """The attributes of a data set as they are read, and what is known about them.
+    """The attributes of a data set as they are read, with recodes and structural zeros.
 
     Parameters
     ----------
@@ -155,8 +155,7 @@ class Schema:
         codes : ndarray of int, shape (n, d)
             One cell per row.
         attributes : sequence of Attribute, optional
-            What the d columns are; `coded` by default. A structural zero that names another attribute
-            says nothing about these cells.
+            What the d columns are; `coded` by default. A structural zero that names another attribute does not apply to these cells.
         """
         columns = {a.name: (axis, a) for axis, a in enumerate(attributes or self.coded)}
         answer = np.zeros(len(codes), dtype=np.bool_)
@@ -206,7 +205,7 @@ class HierarchyOptions(Options):
 
 
 def _as_table(value: Any) -> Any:
-    """A file name alone stands for the table that names it."""
+    """Read a file name alone as the table with that file."""
     if isinstance(value, str):
         return {"file": value}
     if isinstance(value, dict):
@@ -309,7 +308,7 @@ def read_spec(path: str | Path) -> Spec:
 
 
 def as_spec(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:
-    """A spec from a file, from the same as a mapping (whose file names are relative to the working folder), or as it is."""
+    """A spec from a file, from a mapping with the same content (file names are relative to the working folder), or unchanged."""
     if isinstance(spec, Spec):
         return spec
     if isinstance(spec, str | Path):
@@ -345,7 +344,7 @@ def _parsed(mapping: Mapping[str, Any], path: Path) -> Spec:
 
 @contextmanager
 def _located(file: str, key: str) -> Iterator[None]:
-    """Name the file and the key in front of what a part of the schema complains about."""
+    """Put the file and the key in front of an error in a part of the schema."""
     try:
         yield
     except InputError as error:
@@ -424,13 +423,19 @@ def with_ready(mapping: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     return _joined(ready, {key: value for key, value in mapping.items() if key != "schema"}, "")
 
 
+def _not_replaced(ready: Sequence[Any], own: Sequence[Any]) -> list[Any]:
+    """Ready tables of which the spec has none of the same name."""
+    names = [one.get("name") for one in own if isinstance(one, Mapping)]
+    return [one for one in ready if one["name"] not in names]
+
+
 def _joined(ready: Mapping[str, Any], own: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Two tables as one: below `[attributes]` and `[topdown]` by key, lists of tables one after another."""
+    """Merge two tables: `[attributes]` and `[topdown]` key by key, lists of tables one after another; a rule replaces one of its name."""
     joined = dict(ready)
     for key, value in own.items():
         before = ready.get(key)
         if isinstance(before, list) and isinstance(value, list) and key in ("structural_zeros", "rules"):
-            joined[key] = [*before, *value]
+            joined[key] = [*(_not_replaced(before, value) if key == "rules" else before), *value]
         elif isinstance(before, Mapping) and isinstance(value, Mapping) and place in ("", "topdown"):
             joined[key] = _joined(before, value, key)
         else:

@@ -1,7 +1,7 @@
 """Small public files and tables of options, checked, with messages that locate a problem and never quote the content.
 
-Pydantic's messages, and the list behind them, hold the value they reject, which may be confidential. Only the place and the kind of
-the first finding leave this module.
+Pydantic's messages, and the list behind them, hold the value they reject, which may be confidential. Only the place and the kind of the
+first error leave this module.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
     mapping : mapping
         What was read.
     where : str, optional
-        Where it was read, for messages: a file, or file and section ("audit.toml [bounds]"). Without it the
+        Its origin, for messages: a file, or file and section ("audit.toml [bounds]"). Without it the
         keys are options of a verb, and messages call them by their name on the command line.
 
     Raises
@@ -98,7 +98,7 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
         return model.model_validate(dict(mapping))
     except ValidationError as error:
         findings = error.errors(include_url=False, include_input=False)
-    # A misspelt key often explains a missing one, so it is named first.
+    # A misspelt key often explains a missing one, so it is reported first.
     finding = min(findings, key=lambda finding: finding["type"] != "extra_forbidden")
     key, item = _place(finding)
     if not key and where is None:

@@ -98,7 +98,7 @@ def parse_where(text: str) -> Condition:
     Raises
     ------
     InputError
-        Giving the position where it stops making sense, but not the text there.
+        With the position of the error, but not the text there.
 
     Examples
     --------

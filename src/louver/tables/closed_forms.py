@@ -1,7 +1,7 @@
 """Bounds that need no search: sets of feasible row totals for conditionals, and decomposable sets of margins.
 
 For a row of conditionals only some numbers of people n fit the printed shares. Counts over the row attributes that nest
-restrict sums of these n, so the sets are added up and cut down along a tree. A set is a Python integer whose bit n is set if n
+restrict sums of these n, so the sets are summed and restricted along a tree. A set is a Python integer whose bit n is set if n
 is feasible. The bounds hold whatever else is published, and are tight if nothing else is. Wright & Smucker (2014) do this for
 one table of exact conditionals and its sample size.
 
@@ -104,7 +104,7 @@ def feasible_totals(sets: Sequence[int], sums: Sequence[tuple[frozenset[int], in
 
 
 def share_bounds(shares: Shares, row: int, totals: int) -> tuple[IntArray, IntArray]:
-    """Tight bounds of the cells of one row whose total is one of a set, each with the others free to adapt."""
+    """Tight bounds of the cells of one row whose total is one of a set; each bound allows all other cells to adapt."""
     n = _members(totals)
     if shares.is_empty[row]:
         zeros = np.zeros(shares.n_cols, dtype=np.int64)
@@ -238,7 +238,7 @@ Sum = tuple[frozenset[int], int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConditionalBounds:
-    """Bounds of all cells of one table of conditionals (cells,), and whether nothing more can be known."""
+    """Bounds of all cells of one table of conditionals (cells,), and whether they are tight given everything published."""
 
     lower: IntArray
     upper: IntArray
@@ -279,7 +279,7 @@ def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> ConditionalB
 def _sums(
     shares: Shares, assign: IntArray, domain: Domain, pieces: Sequence[Piece]
 ) -> tuple[list[Sum], bool]:
-    """Bounded sums of whole rows that nest, and whether the pieces say nothing else."""
+    """Bounded sums of whole rows that nest, and whether the pieces state nothing else."""
     found: list[Sum] = []
     is_all = sum(len(piece.shares) for piece in pieces) == 1
     row_of = np.where(assign >= 0, assign // shares.n_cols, -1)

@@ -125,7 +125,9 @@ class Component:
         `patience` lists times the usual effort, one after another for what stays open.
         """
         if self.system.truth is not None:
-            self.known.record(2 * self.system.truth)  # agrees with shares of people whose number is not given
+            self.known.record(
+                2 * self.system.truth
+            )  # consistent with shares whose number of people is not given
         for is_upper in (True, False):
             goal = ceiling + 1 if is_upper else floor - 1
             is_open = self._verdict(wanted, floor, ceiling) < 0
@@ -266,7 +268,7 @@ class Component:
 
     @property
     def _short(self) -> int:
-        """Programs become costly faster than repairs: the more rows, the longer a repair is tried first."""
+        """The cost of programs grows faster than that of repairs: the more rows, the longer a repair is tried first."""
         n_basic = 0 if self.coordinates is None else len(self.coordinates.basic)
         return SHORT * max(1, n_basic // 100)
 

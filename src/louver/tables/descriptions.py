@@ -1,7 +1,7 @@
 """Which groups of people are examined: a set of labels for each attribute, and everyone with a label from each set.
 
-Labels that no piece tells apart count as one (the classes of the domain), and nothing is lost: no reader can know who has
-which of them, unless no one has any. For an attribute with few classes, every set is examined. Of others it is each
+Labels that no piece tells apart count as one (the classes of the domain), and nothing is lost: no reader can know who has which of them,
+unless nobody has any. For an attribute with few classes, every set is examined. Of others it is each
 class, each pair, each category and filter of a piece, each node of a hierarchy and each range of an order; what two of the
 categories, filters and nodes have in common, and what one has beyond the other; what is not in one of these; and of each set
 what is left without the classes that are known by themselves.
@@ -68,10 +68,10 @@ class _Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmoved:
-    """Boxes with few people that no witness moves, how many boxes were examined, and whether all are listed."""
+    """Boxes with few people whose counts no witness changes, how many boxes were examined, and whether all are listed."""
 
     boxes: list[Box]
-    n_asked: int
+    n_tested: int
     is_whole: bool
 
 
@@ -113,7 +113,7 @@ class Descriptions:
         """
         shape = self.domain.shape
         found: dict[Box, None] = {}
-        n_asked, is_whole = 0, True
+        n_tested, is_whole = 0, True
         for axes in combinations(range(len(shape)), self.most):
             others = tuple(axis for axis in range(len(shape)) if axis not in axes)
             some = [array.reshape(shape).sum(axis=others) for array in (counts, moves)]
@@ -125,12 +125,12 @@ class Descriptions:
                     return None
                 boxes, n_small, is_all = look
                 found.update(dict.fromkeys(boxes))
-                n_asked = max(n_asked, n_small) if self.is_whole else n_asked + n_small
+                n_tested = max(n_tested, n_small) if self.is_whole else n_tested + n_small
                 is_whole = is_whole and is_all
-        return Unmoved(boxes=list(found), n_asked=n_asked, is_whole=is_whole)
+        return Unmoved(boxes=list(found), n_tested=n_tested, is_whole=is_whole)
 
     def left_of(self, box: Box, moves: Moves) -> Iterator[Box]:
-        """What is left of an unmoved box without the labels of one attribute that have no move.
+        """The rest of an unmoved box without the labels of one attribute that have no move.
 
         Only for attributes whose sets are not all examined: for the others it is a box that is listed anyway.
         """
@@ -145,7 +145,7 @@ class Descriptions:
                 yield (*box[:axis], left, *box[axis + 1 :])
 
     def _orders(self, axes: Sequence[int]) -> Iterator[list[int]]:
-        """Small families first; each attribute with only some of its sets comes last once, where what is left of a set is examined."""
+        """Small families first; each attribute with only some of its sets comes last once, and there the rest of a set is examined."""
         by_size = sorted(axes, key=lambda axis: self.families[axis].size)
         last = [axis for axis in by_size if not self.families[axis].is_every_set] or by_size[-1:]
         for axis in last:
@@ -200,7 +200,7 @@ class Descriptions:
 
 
 def descriptions(domain: Domain, pieces: Sequence[Piece]) -> Iterator[Descriptions]:
-    """What may be examined, largest first: every set of labels for ever fewer attributes, then fewer attributes at once."""
+    """The searches to choose from, largest first: every set of labels for fewer and fewer attributes, then fewer attributes at once."""
     formed = [_formed(domain, axis, pieces) for axis in range(len(domain.shape))]
     before: list[int] = []
     for most in EVERY_SET:

@@ -1,4 +1,4 @@
-"""What is known about the quantities of a system: proved bounds, values that tables attain, and what tables can move.
+"""What is known about the quantities of a system: proved bounds, values that tables attain, and what can vary between tables.
 
 Let x0 be one table that agrees with everything published and x1, x2, ... others. A sum g is determined exactly if g (xi - x0)
 is 0 for all of them. The moves are one combination of all differences, with coefficients spread over 64 bits: where g times the
@@ -27,7 +27,7 @@ __all__ = ["BoundEvidence", "Moves", "Probe", "Sides", "Witnesses", "coefficient
 
 @dataclass(slots=True, eq=False)
 class Sides:
-    """Bounds to be worked on: quantities, whether the upper bound is the one meant, and a value that a table is to reach.
+    """Bounds still to be settled: quantities, whether the upper bound is meant, and the value that a table should reach.
 
     A table settles an upper side when it reaches the goal or more, a lower side when it reaches the goal or less.
     """
@@ -72,7 +72,7 @@ class BoundEvidence:
             self.record(system.truth)
 
     def record(self, point: IntArray) -> bool:
-        """Add a table, checked in integers: every quantity it pushes further is updated. False if it is not valid."""
+        """Add a table, checked in integers, and update every quantity whose attained bound it improves. False if it is not valid."""
         values = self.system.quantities(point, self.reach)
         if values is None:
             return False
@@ -165,7 +165,7 @@ class Witnesses:
 
     @classmethod
     def of(cls, system: System) -> Witnesses:
-        """None so far; unknowns that intervals fix do not move."""
+        """No moves yet; unknowns that intervals fix do not move."""
         is_fixed = system.lower == system.upper
         base = system.lower.copy() if system.truth is None else system.truth.copy()
         is_based = is_fixed if system.truth is None else np.ones(len(base), dtype=bool)

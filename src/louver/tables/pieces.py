@@ -25,7 +25,7 @@ __all__ = ["Cross", "Domain", "Margin", "Piece", "Shares", "cross_attributes", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cross:
-    """The cells of some attributes, each optionally recoded, among the records that a filter lets through.
+    """The cells of some attributes, each optionally recoded, among the records that a filter keeps.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Cross:
     recodes : mapping of str to Recode
         Of attributes of `by` or `where`.
     where : mapping of str to tuple of str
-        Labels that are let through, after the recode.
+        Labels that the filter keeps, after the recode.
     """
 
     by: tuple[str, ...]
@@ -260,7 +260,7 @@ def refined(attributes: Sequence[Attribute], crosses: Iterable[Cross], extra: It
 
 
 def _traits(attribute: Attribute, crosses: Sequence[Cross]) -> list[NDArray[np.int64]]:
-    """What the crosses say about each label of one attribute: its code, and whether a filter lets it through."""
+    """What the crosses say about each label of one attribute: its code, and whether a filter keeps it."""
     traits = []
     for cross in crosses:
         if attribute.name not in cross.names:

@@ -196,7 +196,7 @@ def solve(
     seconds: float = np.inf,
     witnesses: Witnesses | None = None,
 ) -> Answer:
-    """Bounds of all targets, for at most about so many seconds; tables that are found go to `witnesses`."""
+    """Bounds of all targets, found in about the given number of seconds at most; tables that are found go to `witnesses`."""
     deadline = time.monotonic() + seconds
     system = _propagated(problem, run)
     is_free = system.lower < system.upper
@@ -250,7 +250,7 @@ class _Sums:
         self.is_upper_tight[above_of] &= known.attained_upper[above] >= known.upper[above]
 
     def _add(self, below_of: IntArray, above_of: IntArray, lower: IntArray, upper: IntArray) -> None:
-        """Bounds of one part, on top of the others'."""
+        """Bounds of one part, added to those of the others."""
         self.lower[below_of] += lower
         is_open = (self.upper[above_of] >= UNBOUNDED) | (upper >= UNBOUNDED)
         self.upper[above_of] = np.where(is_open, UNBOUNDED, self.upper[above_of] + upper)

@@ -1,4 +1,6 @@
-"""Systems handed to solvers: a constraint solver, exact in integers, and linear programs whose duals are rounded and re-checked in integers."""
+"""Systems handed to solvers: a constraint solver, exact in integers, and linear programs whose duals are rounded and re-checked in
+integers.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def best_value(
     patience: int = 1,
     seconds: float = np.inf,
 ) -> Found:
-    """Largest or smallest value of a sum, as far as found within a multiple of the usual effort."""
+    """Largest or smallest value of a sum that is found within a multiple of the usual effort."""
     model, unknowns = _model(system, system.truth, run)
     total = _sum(unknowns, columns, coefs)
     if is_upper:
@@ -135,7 +137,7 @@ class Relaxed:
     _program: Program | None = field(init=False, default=None)
 
     def minimise(self, cost: NDArray[np.float64], seconds: float = np.inf) -> SolvedProgram | None:
-        """The minimum of cost @ x over real numbers; None if the solver gives no answer, or not within so many seconds."""
+        """The minimum of cost @ x over real numbers; None if the solver gives no answer within the time limit."""
         if self._program is None:
             self._program = _program(self.system, self.run)
         self.programs += 1

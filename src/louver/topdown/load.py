@@ -82,7 +82,7 @@ def read_design(
     model : type of options
         What the `[topdown]` section holds.
     run : Run, optional
-        Asked whether to go on reading.
+        Checked for cancellation while reading.
     noted : SharesOptions, optional
         For a spec without shares: those that were chosen when it was measured; chosen here otherwise, for the workload "even".
 

@@ -110,7 +110,7 @@ class TopDownRelease(Shown):
     head : Head or None
         The ledger's entry that paid.
     debited : str or None
-        What it debited, in the ledger's measure and relation.
+        The debit, in the ledger's measure and relation.
     seconds : mapping of str to float
         Time of each stage.
     path : Path or None

@@ -110,7 +110,7 @@ BAD: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "two readings": (
         ["03/04/1990", "05/06/1991"],
         {},
-        "day and month can be taken for each other.*--date-order",
+        "day and month cannot be distinguished.*--date-order",
     ),
     "short years": (["03.04.90", "05.06.91"], {}, "two-digit years"),
     "no day": (["1990-02-28", "1990-02-31"], {}, "value on row 2 that is not a date"),

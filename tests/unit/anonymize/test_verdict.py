@@ -139,4 +139,4 @@ def test_earlier_publications_that_were_not_asked_about_are_a_finding(tmp_path):
     after_file = release(healthy, "files", "third")
     assert after_file.level == "care" and "which this one was not compared with" in str(after_file)
     by_word = release(healthy.slice(0, 50), "files", "fourth", new_population=True)
-    assert by_word.level == "care" and "by --new-population they count as other people" in str(by_word)
+    assert by_word.level == "care" and "with --new-population they count as other people" in str(by_word)

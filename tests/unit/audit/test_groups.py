@@ -75,7 +75,7 @@ def test_too_many_descriptions_are_not_safe(monkeypatch):
     monkeypatch.setattr(module, "MAX_WORK", 10)
     table = {"name": "t", "by": ["part", "sex"], "base": 5}
     found = lv.audit(people(), weight="n", tables=[table], fail_on="small", no_advice=True)
-    assert found.question.most == 1 and not found.question.is_reached
+    assert found.question.most == 1 and not found.question.is_complete
     assert found.verdict.level is Level.CARE and not found.passed
     assert "more than 1 attribute to describe" in str(found.verdict)
     assert "fewer attributes" in found.verdict.sentence
@@ -87,7 +87,7 @@ def test_targets_limit_the_question_and_the_verdict_says_so():
         people(), weight="n", tables=[table], targets=[{"by": ["sex"]}], fail_on="small", no_advice=True
     )
     assert found.passed and found.verdict.level is Level.CARE and found.summary.groups is None
-    assert "only the named targets were asked about" in str(found.verdict)
+    assert "only the given targets were examined" in str(found.verdict)
     assert not lv.audit(people(), weight="n", tables=[table], fail_on="small", no_advice=True).passed
 
 

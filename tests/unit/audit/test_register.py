@@ -154,7 +154,7 @@ def test_a_table_of_a_column_that_is_gone_cannot_be_audited(people: Path) -> Non
     publish(people, {"name": "towns", "by": ["town"]}, "one")
     other = people.with_name("other.csv")
     pa.csv.write_csv(pa.table({"ill": ["y", "n", "y", "n"], "count": [9, 30, 3, 25]}), other)
-    with pytest.raises(InputError, match='publication 1 speaks of column "town"') as caught:
+    with pytest.raises(InputError, match='publication 1 refers to column "town"') as caught:
         publish(other, EVERYONE, "two")
     assert (caught.value.option, caught.value.column) == ("--register", "town")
 
@@ -237,7 +237,7 @@ def test_files_of_the_same_records_are_one_family(people: Path) -> None:
     a, b, c = ["x", "y"] * 20, ["p"] * 10 + ["q"] * 30, ["u"] * 18 + ["v"] * 22
     assert published("first", {"a": a, "b": b}, "b") == 0
     assert published("second", {"a": a, "b": b, "c": c}, "b") == 1
-    with pytest.raises(InputError, match='publication 1 speaks of column "b"'):
+    with pytest.raises(InputError, match='publication 1 refers to column "b"'):
         published("third", {"c": c}, "c")
 
 
@@ -637,7 +637,7 @@ def test_a_folder_of_other_files_is_no_register(people: Path) -> None:
     published = publish(people, EVERYONE, "one").published
     before = sorted(os.listdir(published))
     with pytest.raises(
-        InputError, match="one is not a register but has other files; name a new or an empty folder"
+        InputError, match="one is not a register but contains other files; name a new or an empty folder"
     ):
         Register(published)
     assert sorted(os.listdir(published)) == before

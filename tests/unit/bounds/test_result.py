@@ -158,7 +158,7 @@ def test_values_are_those_of_their_own_row():
 
 
 def test_arrangements_are_sorted_by_risk():
-    """Small cells first, then rows that tell a status, determined rows, zero cells; equals stay as given."""
+    """Small cells first, then rows that reveal a status, determined rows, zero cells; equals stay as given."""
     order = [
         summary(disclosed_small_cells=0, disclosed_rows=0, disclosed_zero_cells=7),
         summary(disclosed_small_cells=0, disclosed_rows=3, disclosed_zero_cells=1),

@@ -183,8 +183,8 @@ def test_a_first_line_of_data_is_not_repeated(tmp_path: Path, content: str) -> N
 
 
 BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
-    "one column by the sign given": (PEOPLE, {"delimiter": ";"}, "one column, with another separator"),
-    "one column with bars": ("a|b\n1|2\n", {}, "one column, with another separator in its name"),
+    "one column by the sign given": (PEOPLE, {"delimiter": ";"}, "one column, whose name contains another separator"),
+    "one column with bars": ("a|b\n1|2\n", {}, "one column, whose name contains another separator"),
     "two separators alike": ("a,b;c\n1,2;3\n", {}, "split at commas and at semicolons"),
     "latin without a word": (f"a,b\n1,2\n{SECRET},x\n".encode("latin-1"), {}, "row 2 is not UTF-8 text in column 1"),
     "cp1252 with a hole": (b"a,b\n1,2\n\x81,x\n", {"encoding": "cp1252"}, "is not cp1252 text on row 2"),
@@ -201,7 +201,7 @@ BAD: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "thousands in English": ('n\n"1,234"\n"12,345,678"\n', {}, "has numbers with commas"),
     "points beside decimal commas": ('n;m\n1,5;1\n1.234;1\n', {"decimal_mark": ","}, "points inside numbers"),
     "filter of a stranger": (PEOPLE, {"where": "agee > 3"}, 'no column "agee"; perhaps "age" is meant'),
-    "filter of words by number": (PEOPLE, {"where": "state > 3"}, 'column "state" with a number, but it is none on row 1'),
+    "filter of words by number": (PEOPLE, {"where": "state > 3"}, 'column "state" with a number, but row 1 is not a number'),
     "filter that leaves nothing": (PEOPLE, {"where": "age > 300"}, "no row of p.csv satisfies --where"),
     "codes of a text file": (PEOPLE, {"keep_codes": True}, "--keep-codes applies only to Stata"),
 }  # fmt: skip

@@ -113,6 +113,7 @@ def test_other_people_are_not_known_and_a_sample_is_enough(monkeypatch: pytest.M
     assert len(sketch_of(file).counts) == 400
 
 
+@pytest.mark.long
 def test_one_changed_value_is_noticed_though_the_sample_misses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people_module, "SAMPLE", 8)
     file = person(500, np.random.default_rng(4))

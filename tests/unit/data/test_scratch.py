@@ -73,6 +73,7 @@ def test_what_duckdb_spills_is_unreadable(
     assert not list(temporary.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["SIGKILL", "SIGTERM"])
 def test_what_a_killed_process_left_is_unreadable_and_swept_by_the_next(
     temporary: Path, table: Path, kind: str

@@ -99,7 +99,7 @@ def test_whoever_says_the_row_is_believed(tmp_path: Path) -> None:
 def test_a_row_with_nothing_in_it_names_no_columns(tmp_path: Path) -> None:
     for made in (csv_file, workbook):
         path = made(tmp_path, [NAMES, *PEOPLE])
-        with pytest.raises(InputError, match=f"{path.name} is empty in row 99"):
+        with pytest.raises(InputError, match=f"{path.name} has an empty row 99"):
             texts(path, header_row=99)
 
 

@@ -196,7 +196,7 @@ def test_a_paid_release_passes_and_says_what_both_lose(paid: Path) -> None:
         "neighbours": "change-record",
     }
     assert SECRET not in (paid / "manifest.json").read_text()
-    assert "beside epsilon = 20" in (paid / "report.html").read_text()
+    assert "in addition to epsilon = 20" in (paid / "report.html").read_text()
     assert "Agreement with people" in (paid / "report.html").read_text()
 
 
@@ -400,7 +400,7 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "no release": ({"agrees_with": "nowhere"}, "--agrees-with names no release"),
     "one that fails": ({"agrees_with": "broken"}, "does not pass `louver verify`"),
     "sizes": ({"agrees_with": "sizes"}, "sizes is not a TopDown release"),
-    "other neighbours": ({"neighbours": "add-remove-record"}, "say --neighbours change-record"),
+    "other neighbours": ({"neighbours": "add-remove-record"}, "give --neighbours change-record"),
     "a unit": ({"neighbours": "add-remove-unit"}, "--neighbours does not go with"),
     "no attribute": ({"members": {"age": ["old"]}}, "attribute that seeded does not have"),
     "no label": ({"members": {"lives": ["home", "ship"]}}, 'label 2 for "lives"'),
@@ -416,14 +416,14 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "upside down": ({"regions": ["site", "county"]}, "must name levels of seeded"),
     "no such column": ({"most_groups": "rooms"}, "rooms"),
     "no number": ({"most_groups": "odd"}, 'column "odd" in leaves.csv is not a whole number'),
-    "least above most": ({"least_groups": "units", "most_groups": "few"}, "above the most on row 1"),
+    "least above most": ({"least_groups": "units", "most_groups": "few"}, "above the maximum on row 1"),
     "too many groups": ({"least_groups": "units", "most_groups": None}, "fewer people than groups"),
     "too few groups": ({"most_groups": "few", "max_size": 3}, "--most-groups: "),
     "public total": ({"total": "public"}, "--total does not go with"),
     "a mechanism": ({"mechanism": "M_H^dp"}, "--mechanism does not go with"),
     "a counted table": ({"unit": None, "size": "a", "groups": "b"}, "--unit does not go with"),
     "regions of the data": ({"domain": None, "domain_from_data": True}, "--domain-from-data does not go"),
-    "members alone": ({"agrees_with": None}, "--members goes with --agrees-with"),
+    "members alone": ({"agrees_with": None}, "--members needs --agrees-with"),
     "a quantity": ({"quantity": "role"}, "--quantity does not go with"),
     "quantities": ({"quantity": "code", "max_quantity": 3}, "--max-quantity does not go with"),
 }

@@ -121,13 +121,13 @@ def test_the_share_of_people_in_common_is_told(ledger: Ledger, people: Path) -> 
     saved(people.parent, "half.csv", town(N // 2))
     state = admit_source(ledger, str(people.with_name("half.csv")))
     (told,) = [event.what for event in state.events if event.kind == "people" and event.what]
-    assert "people of half.csv are among those of the sources before (50 % of its people" in told
+    assert "people of half.csv are among those of earlier sources (50 % of its people" in told
     saved(people.parent, "others.csv", town(10 * N))
     told = admit_source(ledger, str(people.with_name("others.csv"))).events[-1].what
-    assert "nobody in others.csv was found among those of the sources before" in told
+    assert "nobody in others.csv was found among those of earlier sources" in told
     saved(people.parent, "homes.csv", pa.table({"rooms": [1, 2, 3]}))
     told = admit_source(ledger, str(people.with_name("homes.csv"))).events[-1].what
-    assert told == "it is not known whether people of homes.csv are among those of the sources before"
+    assert told == "it is not known whether people of homes.csv are among those of earlier sources"
 
 
 def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, people: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_second_population_takes_the_word_of_the_steward(ledger: Ledger, peopl
 
 
 def test_who_lies_beside_no_file_is_said_when_data_are_admitted(ledger: Ledger, people: Path) -> None:
-    with pytest.raises(InputError, match="--new-population needs data beside town.ledger"):
+    with pytest.raises(InputError, match="--new-population needs a data file next to town.ledger"):
         check_next_to(people.with_name("town.ledger"))
     check_next_to(people.with_name("people.csv.ledger"))
     town_ledger = new(people.parent, "town.ledger")
@@ -190,7 +190,7 @@ def test_a_successor_pays_for_people_whose_data_changed(ledger: Ledger, people: 
     pay(successor, changed, "s")
     told = [event.what for event in successor.state().events if event.kind == "people"]
     assert len(told) == 1 and told[0].startswith(
-        "people of people.csv are among those of the sources before (93 %"
+        "people of people.csv are among those of earlier sources (93 %"
     )
     copy = saved(later, "copy.csv", town(20).sort_by("age"))
     with pytest.raises(BudgetError, match="the people of copy.csv are those"):
@@ -269,7 +269,7 @@ def test_what_cannot_be_read_as_a_table_is_known_by_its_content(ledger: Ledger, 
 
 def test_a_folder_that_cannot_be_made_is_named(people: Path) -> None:
     (people.parent / FOLDER).write_text("a file")
-    with pytest.raises(InputError, match=f"{FOLDER} beside people.csv.ledger cannot be created"):
+    with pytest.raises(InputError, match=f"{FOLDER} next to people.csv.ledger cannot be created"):
         pay(new(people.parent, "people.csv.ledger"), people)
 
 

@@ -203,7 +203,7 @@ def test_succeeding_again_changes_nothing_and_another_name_is_refused(ledger: Le
     with pytest.raises(BudgetError, match="restore that file"):
         ledger.succeed(new.path)
     Ledger.create(new.path, Measure.EPSILON, RECORD)
-    with pytest.raises(BudgetError, match="is not the ledger that carries on"):
+    with pytest.raises(BudgetError, match="is not the successor of"):
         ledger.succeed(new.path)
 
 

@@ -283,7 +283,7 @@ def test_a_ledger_elsewhere_is_no_second_budget(people: Path, tmp_path: Path) ->
     second = Ledger.create(path, Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(1))
     _ledger(people)
     groups(people, **_options(people), out=tmp_path / "first")
-    with pytest.raises(BudgetError, match=r"people.csv.ledger beside people.csv pays for these data"):
+    with pytest.raises(BudgetError, match=r"people.csv.ledger next to people.csv pays for these data"):
         groups(people, **_options(people), ledger=second.path, out=tmp_path / "second")
     assert second.state().spent == 0
 

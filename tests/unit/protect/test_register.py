@@ -170,7 +170,9 @@ def test_other_people_by_word_alone_are_a_doubt(tmp_path: Path) -> None:
     assert protect(tmp_path, "first").verdict.level == "ok"
     fewer = protect(tmp_path, "second", data=records(FIRMS[:-5]), new_population=True)
     assert fewer.published and fewer.verdict.level == "care"
-    assert any("by --new-population they count as other people" in reason for reason in fewer.verdict.reasons)
+    assert any(
+        "with --new-population they count as other people" in reason for reason in fewer.verdict.reasons
+    )
 
 
 def test_a_file_of_records_that_shows_the_numbers_is_a_doubt(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_draws_need_generalised_records(tmp_path: Path) -> None:
         seed=1,
         out=tmp_path / "g",
     )
-    with pytest.raises(InputError, match="draws are of releases by anonymize"):
+    with pytest.raises(InputError, match="only releases of anonymize have draws"):
         lv.open(tmp_path / "g").draws(1)
 
 

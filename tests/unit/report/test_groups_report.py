@@ -69,7 +69,7 @@ def test_every_kind_of_release_has_a_report(more: dict[str, Any]) -> None:
     ("more", "told"),
     [
         ({"epsilon": 1}, "change by a factor of at most 2.72."),
-        ({"epsilon": 1, "delta": 1e-6}, "change by a factor of at most 2.72, but for a chance of 1e-06."),
+        ({"epsilon": 1, "delta": 1e-6}, "change by a factor of at most 2.72, except with probability 1e-06."),
         ({"epsilon": None, "rho": 1}, "is bounded by rho"),
         ({"epsilon": 50}, "hardly a bound"),
     ],

@@ -380,7 +380,7 @@ def find_neighbours(
         keys, reach = nearest(tree, problem.geometry, first, last, n_sought)
         near = (keys[:, :n_wanted] & NUMBER_MASK).astype(np.int32)
         useful = np.ascontiguousarray(keys[:, :n_useful])
-        beyond = reach if n_useful == n_sought else np.minimum(reach, useful[:, -1] >> NUMBER_BITS)
+        beyond = reach if n_useful == n_sought else np.minimum(reach, keys[:, n_useful] >> NUMBER_BITS)
         least = least_losses(
             problem.geometry, codes, multiplicity, useful, beyond, first, least_size, with_triples
         )

@@ -1,1 +1,1 @@
-"""What runs in a session's worker process: functions that take plain data and a `Run` and return plain data."""
+"""The jobs of a session's worker process: functions that take plain data and a `Run` and return plain data."""

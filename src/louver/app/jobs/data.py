@@ -39,7 +39,7 @@ Stamp = tuple[int, int] | None
 
 
 def counted(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
-    """Columns that a table can be made of, with their labels, and why others cannot."""
+    """Columns that can be used in a table, with their labels, and the reasons why others cannot."""
     run.report("counting", 0, 0)
     names, left, missing = _usable(path, source.model_dump_json(), stamp_of(path))
     if len(names) < 2:
@@ -157,8 +157,8 @@ def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[st
         [found] = read_coded(opened, [column], run)
     if found.n_values > MOST_LABELS:
         raise InputError(
-            f'column "{column}" has {found.n_values:,} values, more than a page can merge; anonymize it on the command line with a '
-            "file of its hierarchy."
+            f'column "{column}" has {found.n_values:,} values, more than a page can merge; anonymize it on the command line with a'
+            "hierarchy file."
         )
     labels, counts = (
         sorted(found.values.to_pylist()),

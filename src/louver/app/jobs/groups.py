@@ -1,4 +1,4 @@
-"""What the page Group sizes asks for: a forecast from public knowledge, and the release that a ledger pays for."""
+"""Jobs of the page Group sizes: a forecast from public knowledge, and the release that a ledger pays for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def column_names(path: str, run: Run) -> list[str]:
 
 
 def forecast(options: Mapping[str, Any], expect: int, run: Run) -> dict[str, Any]:
-    """Errors by level before anything is spent, and what it would cost; no data are opened."""
+    """Errors by level before anything is spent, and the privacy loss; no data are opened."""
     found = preview(expect=expect, spec=None, run=run, **options)
     return found.to_dict() | {"loss": loss_for_page(found.plan.loss)}
 

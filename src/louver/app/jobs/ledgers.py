@@ -1,4 +1,4 @@
-"""What the Ledger page and every page that spends budget request: what is left of a budget, its history, and new ledgers."""
+"""Jobs of the Ledger page and of every page that spends: the balance of a budget, its history, and new ledgers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def ledger_left(ledger: str, run: Run) -> dict[str, str]:
-    """What can still be spent."""
+    """The balance of a ledger."""
     state = Ledger(Path(ledger)).state()
     amounts = {"granted": state.granted, "left": state.remaining, "held": state.held}
     kind = {"measure": str(state.measure), "neighbours": str(state.neighbours)}

@@ -1,4 +1,4 @@
-"""What the page Microdata asks for: classes, what they cost, and the release made from exactly that result."""
+"""Jobs of the page Microdata: classes, their loss, and the release made from exactly that result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_CLASSES = 200
 
 @dataclass
 class _Kept:
-    """The last result, under a number of its own: what is published later is the result on the page, not that of another search."""
+    """The last result, with a number: the result published later is the one on the page, not that of another search."""
 
     made: AnonymizedRelease | None = None
     number: str = ""

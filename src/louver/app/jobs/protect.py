@@ -1,4 +1,4 @@
-"""Jobs of the Protect page: columns that tables are made of, protecting them, and publishing."""
+"""Jobs of the Protect page: listing the columns for tables, protecting tables, and publishing them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["columns_for_tables", "protected", "published_protected"]
 
 
 def columns_for_tables(path: str, source: SourceOptions, run: Run) -> dict[str, Any]:
-    """Columns that a table can be made of, as `counted`, and those with numbers that can be added up."""
+    """Columns that can be used in a table, as from `counted`, and those with numbers that can be added up."""
     return counted(path, source, run) | {"numbers": _numbers(path, source.model_dump_json(), stamp_of(path))}
 
 

@@ -1,4 +1,4 @@
-"""Releases by their published numbers: trees and maps of regions, regions added up, and what releases cost, for a chart."""
+"""Releases by their published numbers: trees and maps of regions, sums of regions, and the cost of releases, for a chart."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _groups(release: Release) -> Regions:
 
 
 LIST = "The list"
-"""How messages refer to a list that was typed or read from a file."""
+"""The name in messages of a list that was typed or read from a file."""
 
 
 def area_of(releases: str, name: str, codes: Sequence[str], run: Run) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def area_of_file(releases: str, name: str, file: str, run: Run) -> dict[str, Any
 
 def _listed(release: Path, path: Path, run: Run) -> dict[str, Any]:
     found = area(release, leaves=path, run=run).to_dict()
-    named = read_leaves(path, open_release(release).promises[0]["regions"])
-    return found | {"codes": [code for _, code in named]}
+    entries = read_leaves(path, open_release(release).promises[0]["regions"])
+    return found | {"codes": [code for _, code in entries]}
 
 
 MOST_PEOPLE = 5_000_000
@@ -118,8 +118,8 @@ MOST_PEOPLE = 5_000_000
 
 
 def compared(folder: str, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
-    """For noise: `off`, the published typical standard error for a smallest region, relative to its number. For tables: `small`,
-    the small counts that are published, and `lost`, the share of numbers that are hidden or rounded.
+    """The cost of a release. With noise: `off`, the published typical standard error for a smallest region, relative to its number. For
+    tables: `small`, the small counts that are published, and `lost`, the share of numbers that are hidden or rounded.
     """
     found: dict[str, dict[str, float]] = {}
     for number, name in enumerate(names):
@@ -131,7 +131,7 @@ def compared(folder: str, names: Sequence[str], run: Run) -> dict[str, dict[str,
                 if release.kind == "audit"
                 else _noise_compared(folder, name, release, run)
             )
-        except LouverError:  # the list itself reports what is wrong with it
+        except LouverError:  # errors of the list itself are reported when it is read
             content = None
         if content is not None:
             found[name] = content

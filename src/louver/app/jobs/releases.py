@@ -1,4 +1,4 @@
-"""What the Releases page and every publishing page request: release folders, checks and downloads."""
+"""Jobs of the Releases page and of every page that publishes: release folders, checks and downloads."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def report_of(folder: str, name: str, run: Run) -> str | None:
 
 
 def out_folder(releases: Path, name: str) -> str:
-    """Where a release goes: a new folder inside the releases folder, which is created if it is missing.
+    """The folder for a release: a new one inside the releases folder, which is created if it is missing.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def free_name(releases: Path, stem: str) -> str:
 
 
 def release_folder(folder: str, name: str) -> Path:
-    """A release that the page listed: a name of a folder, not a path."""
+    """The path of a release that the page listed by the name of its folder."""
     if name not in {place.name for place in Path(folder).iterdir()}:
         raise InputError(f"{printable(name)} is no longer in the folder; reload the page.")
     return Path(folder) / name
@@ -145,9 +145,9 @@ def publish_table(
     run: Run,
 ) -> dict[str, Any]:
     """Audit a table alone and together with everything in the register, and publish it if nothing prevents it."""
-    asked = options.model_dump(exclude_defaults=True) | dict(given) | {"publish": out}
+    wanted = options.model_dump(exclude_defaults=True) | dict(given) | {"publish": out}
     content = source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
-    found = publish(spec=ask(BoundsOptions, path, None, content | asked), run=run)
+    found = publish(spec=ask(BoundsOptions, path, None, content | wanted), run=run)
     judged = None if found.verdict is None else found.verdict.to_dict()
     return {"refused": found.refused, "remark": found.remark, "earlier": found.earlier, "verdict": judged}
 
@@ -197,9 +197,9 @@ def checked_upload(
         found = verify(release, skip_report=skip_report, accept_strings=accept_strings).to_dict()
         try:
             content: dict[str, Any] | None = manifest_for_page(read_manifest(release))
-        except LouverError:  # the checks will report it
+        except LouverError:  # the checks report it
             content = None
-        return {key: found[key] for key in ("passed", "verdict", "checks")} | {"told": content}
+        return {key: found[key] for key in ("passed", "verdict", "checks")} | {"manifest": content}
     finally:
         shutil.rmtree(place, ignore_errors=True)
         Path(zip_file).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Jobs of the Tables and Audit pages. The counted table and last audits stay in the process; only what is viewed is sent."""
+"""Jobs of the Tables and Audit pages. The counted table and the last audits stay in the process; only the visible part is sent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 IN_LINE = 3
-"""Row attributes shown within a line; the ones before them head a group of lines."""
+"""Number of row attributes shown within a line; those before them are headings of a group of lines."""
 MOST_DOTS = 40
 MOST_LISTED = 12
 
@@ -68,7 +68,7 @@ class ArrangedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """What is viewed of the table: lines and columns, what cells show, which rows, which groups are folded."""
+    """The visible part of the table: lines and columns, what cells show, which rows, which groups are folded."""
 
     lines: tuple[int, int] = (0, 60)
     cols: tuple[int, int] = (0, 40)
@@ -81,7 +81,7 @@ class TableView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CheckedTable:
-    """An audit with what every window of it needs, computed once."""
+    """An audit with the data that every window of it needs, computed once."""
 
     found: BoundsAudit
     states: Ints
@@ -94,8 +94,8 @@ class _CheckedTable:
 
 
 def audited(arranged: ArrangedTable, view: TableView, run: Run) -> dict[str, Any]:
-    """Verdict, tiles, what is kept, the first window of the table, and how many cells fell."""
-    run.report("working out bounds", 0, 0)
+    """Verdict, tiles, the information kept, the first window of the table, and how many cells became disclosed."""
+    run.report("computing bounds", 0, 0)
     got = run.attend(_audit, arranged)
     tiles = count_states(got.states) | {"zero": got.found.summary.disclosed_zero_cells}
     return {
@@ -110,7 +110,7 @@ def audited(arranged: ArrangedTable, view: TableView, run: Run) -> dict[str, Any
 
 
 def window(arranged: ArrangedTable, view: TableView, run: Run) -> dict[str, Any]:
-    """The visible lines and columns of the table, and which of their cells fell."""
+    """The visible lines and columns of the table, and which of their cells became disclosed."""
     got = _audit(arranged)
     lines, groups = _lines(arranged, view.only, view.folded, stamp_of(arranged.path))
     first, last = max(view.lines[0], 0), min(view.lines[1], len(lines))
@@ -200,7 +200,7 @@ def suggested(arranged: ArrangedTable, seconds: float, avoid: str, run: Run) -> 
 
 
 def measured(arranged: ArrangedTable, tried: Sequence[BoundsOptions], run: Run) -> list[float | None]:
-    """What each of several tables keeps of the base's information about its columns."""
+    """How much of the base's information about its columns each of several tables keeps."""
     return [_kept(arranged, options.arrangement()) for options in tried]
 
 
@@ -212,7 +212,7 @@ def together(
     seconds: float,
     run: Run,
 ) -> dict[str, Any]:
-    """What several arrangements disclose when they are published together."""
+    """What several arrangements disclose if they are published together."""
     pieces = [
         as_piece(options) | {"name": f"table {number}"} for number, options in enumerate(arranged, start=1)
     ]
@@ -264,7 +264,7 @@ def _audit_of(arranged: ArrangedTable, stamp: Stamp) -> _CheckedTable:
 def _lines(
     arranged: ArrangedTable, only: str, folded: frozenset[int], stamp: Stamp
 ) -> tuple[Ints, dict[int, tuple[str, str, bool]]]:
-    """Positions of the rows that are shown, and -1 - g before those of group g; what each group is called and holds."""
+    """Positions of the rows that are shown, and -1 - g before those of group g; the title and size of each group."""
     got = _audit(arranged)
     shown = np.arange(len(got.states))
     if only:
@@ -298,7 +298,7 @@ def _line(
 ) -> dict[str, Any]:
     if line < 0:
         name, content, is_folded = groups[-1 - line]
-        return {"group": -1 - line, "label": name, "told": content, "folded": is_folded}
+        return {"group": -1 - line, "label": name, "words": content, "folded": is_folded}
     attributes = got.table.row_attributes
     last = attributes[-IN_LINE:]
     label = _joined(last, int(got.table.row_index[line]) % prod(a.size for a in last))
@@ -358,7 +358,7 @@ def audited_together(
 def published_together(
     path: str, source: SourceOptions, options: Mapping[str, Any], out: str, run: Run
 ) -> dict[str, Any]:
-    """Publish the tables, unless something speaks against it."""
+    """Publish the tables, unless the audit forbids it."""
     found = _audit_tables(path, source, {**options, "publish": out}, run)
     refused = None if found.published else found.refusal
     return {"refused": refused, "remark": found.remark, "verdict": found.verdict.to_dict()}
@@ -372,10 +372,10 @@ def _audit_tables(path: str, source: SourceOptions, options: Mapping[str, Any], 
 def _for_page(found: JointAudit) -> dict[str, Any]:
     """The result as the page needs it: the verdict, and the first groups that are disclosed, each once."""
     content = found.to_dict()
-    lines = {(cell.named, cell.range): cell.words or "" for cell in found.disclosed()}
+    lines = {(cell.description, cell.range): cell.words or "" for cell in found.disclosed()}
     cells = [
-        {"named": named, "range": known, "why": why}
-        for (named, known), why in islice(lines.items(), MOST_GROUPS)
+        {"named": description, "range": known, "why": why}
+        for (description, known), why in islice(lines.items(), MOST_GROUPS)
     ]
     keys = ("verdict", "summary", "hide", "earlier", "remark")
     advice = found.advice

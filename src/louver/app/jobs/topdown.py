@@ -1,4 +1,4 @@
-"""What the page TopDown asks for: forecasts from public knowledge, and releases and extensions that a ledger pays for."""
+"""Jobs of the page TopDown: forecasts from public knowledge, and releases and extensions that a ledger pays for."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ PEOPLE_OF_A_LEAF = 50
 Changes = Mapping[str, Any]
 """Keys of the section that were changed; None removes one."""
 CHOICES = ("neighbours", "estimator", "shrink", "intervals")
-"""Keys of the section that the page asks for besides the budget."""
+"""Keys of the section that the page offers besides the budget."""
 
 
 def described(path: str, run: Run) -> dict[str, Any]:
-    """What a spec asks for, and whether its public knowledge can be true; the records are not opened."""
+    """The request in a spec, and whether its public knowledge is consistent; the records are not opened."""
     design = read_first_design(path, run=run)
     plan = make_plan(design)
     found = check(path, run=run)
@@ -97,7 +97,7 @@ def budget_of(design: Design) -> dict[str, Any]:
 
 
 def planned(path: str, changes: Changes, simulations: int, run: Run) -> dict[str, Any]:
-    """Errors of every level and query with the shares asked for and with equal ones; nothing is spent."""
+    """Errors of every level and query with the chosen shares and with equal ones; nothing is spent."""
     design = read_first_design(moved_spec(path, changes), run=run)
     leaves = _stand_in(path)
     equal = with_shares(design, equal_shares(design, measurable(design)))
@@ -112,7 +112,9 @@ def planned(path: str, changes: Changes, simulations: int, run: Run) -> dict[str
 
 
 def is_paid(path: str, changes: Changes, ledger: str, out: str, run: Run) -> bool:
-    """Whether an interrupted run of exactly this on these data has been paid for, drawn or not; the records are hashed, not read."""
+    """Whether an interrupted run of exactly this request on these data has been paid for, drawn or not; the records are hashed, not
+    read.
+    """
     book, design = Ledger(Path(ledger)), read_first_design(moved_spec(path, changes), run=run)
     return is_sealed_in(Path(out), book, design, run) or book.is_pending(make_plan(design).request())
 
@@ -131,7 +133,7 @@ def released(path: str, changes: Changes, ledger: str, out: str, run: Run) -> di
 def paid_release(
     verb: Callable[..., TopDownRelease], path: str, changes: Changes, ledger: str, out: str, run: Run
 ) -> dict[str, Any]:
-    """The release of a verb that pays; if it was cancelled after payment, it continues with the same noise."""
+    """Run a verb that pays; if it was cancelled after payment, it continues with the same noise."""
     made = verb(
         moved_spec(path, changes),
         ledger=ledger,
@@ -179,7 +181,7 @@ def fitting_schemas(path: str, releases: str, name: str, run: Run) -> list[str]:
         try:
             design = read_design(_ready(Path(path), schema, release), None, ExtendOptions, run)
             refinement_of(design, attributes, schema)
-        except LouverError:  # it does not fit
+        except LouverError:  # the schema does not fit
             continue
         found.append(schema)
     return found
@@ -195,7 +197,9 @@ def ready_spec(path: str, releases: str, name: str, schema: str, folder: str, ru
 
 
 def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -> dict[str, Any]:
-    """A spec by a ready schema, to be read from a folder: the files beside the first spec keep their names there, elsewhere paths are whole."""
+    """A spec by a ready schema, to be read from a folder: files next to the first spec keep their names there, and all other paths are
+    absolute.
+    """
 
     def placed(name: str) -> str:
         return name if folder == path.parent else str((path.parent / name).resolve())
@@ -241,7 +245,7 @@ def extension_described(path: str, changes: Changes, ledger: str | None, run: Ru
 
 
 def _attributes(extension: Extension) -> list[dict[str, Any]]:
-    """Every attribute: how many labels it has, and what it was in the first release, if anything."""
+    """Every attribute: its number of labels, and its counterpart in the first release, if any."""
     refinement, first = extension.refinement, extension.first
     before = {new: old for old, new in refinement.source.items()}
     return [
@@ -272,7 +276,7 @@ def extension_loss(path: str, changes: Changes, run: Run) -> dict[str, str]:
 
 
 def _without_bounds(design: Design) -> Design:
-    """As `read_extension` plans it: bounds are enforced afterwards and cost nothing."""
+    """The plan of `read_extension`: bounds are enforced afterwards and cost nothing."""
     return replace(design, statements=())
 
 

@@ -60,7 +60,7 @@ REGISTERED = ("registry", "person", "new_population")
 
 @dataclass
 class Draft:
-    """A table while it is being described; `places` says where an attribute stands and at which level: "rows", or "rows:1"."""
+    """A table while it is being described; `places` gives the place of an attribute and its level: "rows", or "rows:1"."""
 
     name: str
     kind: str = "counts"
@@ -104,21 +104,21 @@ class Audits:
         """
         if not self.pieces:
             raise InputError("add a table first.")
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "tables": self.pieces,
             "small": _number(self.small, "the limit of small counts", int),
         }
-        asked |= {"seconds": float(self.seconds)}
-        asked |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
-        asked |= {"hide": True} if self.hide else {}
-        asked |= {"count_people": True} if self.count_people else {}
-        asked |= {"unit": units[0]} if units and not self.count_people else {}
+        request |= {"seconds": float(self.seconds)}
+        request |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
+        request |= {"hide": True} if self.hide else {}
+        request |= {"count_people": True} if self.count_people else {}
+        request |= {"unit": units[0]} if units and not self.count_people else {}
         if self.with_register:
-            asked["registry"] = registry
-            asked |= {"person": person} if person else {}
-            asked |= {"new_population": True} if self.new_population else {}
-        validated(AuditOptions, asked).check()
-        return asked
+            request["registry"] = registry
+            request |= {"person": person} if person else {}
+            request |= {"new_population": True} if self.new_population else {}
+        validated(AuditOptions, request).check()
+        return request
 
     def hide_more(self, plans: Sequence[JobAnswer]) -> None:
         """Hide the cells that the verb proposes, table by table; this makes the last audit out of date."""
@@ -141,7 +141,7 @@ def _number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
 
 
 def piece_of(draft: Draft, columns: ColumnChoices) -> dict[str, Any]:
-    """A described table as the verb takes it.
+    """A described table in the form that the verb takes.
 
     Raises
     ------
@@ -283,7 +283,7 @@ class _AuditPage:
         self._draw_result()
 
     def _open_tries(self) -> None:
-        """Take over arrangements from the page Tables."""
+        """Add arrangements from the page Tables."""
         with drawer("Take from Tables", is_slim=True):
             tag("p", "s sub", "Each becomes a table of percentages with the number of people.")
             for one in self._tables.tries:
@@ -299,7 +299,7 @@ class _AuditPage:
         DraftPanel(Draft(name=self._next_name()), self._tables, self._columns, self._add, self._next_name)
 
     def _next_name(self) -> str:
-        """A name that no table of the list has."""
+        """A name that no table in the list has."""
         taken, number = {one["name"] for one in self._state.pieces}, len(self._state.pieces) + 1
         while f"table {number}" in taken:
             number += 1
@@ -341,7 +341,7 @@ class _AuditPage:
     # The result.
 
     def _options(self) -> dict[str, Any]:
-        units = self._columns.named("unit")
+        units = self._columns.with_role("unit")
         return self._state.options(str(self._session.setup.registry), self._columns.person, units)
 
     async def _run(self) -> None:
@@ -451,7 +451,7 @@ def advised(found: JobAnswer, n_tables: int) -> list[str]:
         elif plan["cells"]:
             more = count_of(len(plan["cells"]), "more cell")
             small = count_of(plan["small_cells"], "small one")
-            lines.append(f"Hide in {plan['table']}: {more} beside {small}.")
+            lines.append(f"Hide in {plan['table']}: {more} in addition to {small}.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Data: open a file, see what is in it, and say what each column may do."""
+"""Data: open a file, see what it contains, and give each column a role."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _take_sample(session: Session, name: str) -> None:
 
 
 class _DataPage:
-    """The elements of the page, and what happens to them."""
+    """The elements of the page and their behaviour."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
@@ -143,7 +143,7 @@ class _DataPage:
             panel = RowsPanel(self.session)
         await panel.start()
 
-    # What people do.
+    # Actions of the user.
 
     async def choose_role(self, name: str, role: str) -> None:
         self.columns.roles[name] = role
@@ -159,17 +159,17 @@ class _DataPage:
         self._paint_table(self.columns.profile)
 
     def has_people(self) -> None:
-        """No column counts people."""
+        """Use no column as counts of people."""
         self.columns.has_people = True
         self._paint_verdict()
 
     def count_by(self, name: str | None) -> None:
-        """Use a column as counts of people: numbers change accordingly on every page."""
+        """Use a column as counts of people; the numbers on every page change accordingly."""
         self.session.count_by(name)
         self.session.show("data")
 
     def choose(self, name: str) -> None:
-        """Show a column at the side; one that is shown stays as it is."""
+        """Show a column at the side, unless it is shown already."""
         if name == self.columns.selected:
             return
         self.columns.selected = name
@@ -178,10 +178,10 @@ class _DataPage:
             line.classes(add="sel") if one == name else line.classes(remove="sel")
         self._paint_side(self.columns.profile)
 
-    # What is drawn.
+    # Drawing.
 
     def _offer_reading(self) -> None:
-        """Where a file was not understood, ask how it is to be read."""
+        """If a file was not understood, ask how to read it."""
         self.table.classes(remove="gone")
         with self.table, Tag("div", "pad"):
             Tag("h2", text="How the file is read")
@@ -190,23 +190,23 @@ class _DataPage:
     def _paint_verdict(self) -> None:
         assert self.columns.profile is not None
         self.message.clear()
-        waiting = self.columns.named("")
+        waiting = self.columns.with_role("")
         weight = self.opened.source.weight
         with self.message:
             if weight is not None:
                 with verdict(
                     "plain",
                     "Counted data.",
-                    f"Column {weight} says how many people each line stands for.",
-                    "It can be used for tables; microdata need one line per person.",
+                    f"Column {weight} gives the number of people for each row.",
+                    "The file can be used for tables; microdata need one row per person.",
                 ):
-                    button("One line per person", partial(self.count_by, None))
+                    button("One row per person", partial(self.count_by, None))
             elif (guess := self.columns.counts()) is not None:
                 with verdict(
-                    "care", "Are these counts?", f"Does {guess} say how many people each line stands for?"
+                    "care", "Are these counts?", f"Does {guess} give the number of people for each row?"
                 ):
                     button("Yes, use it as the count", partial(self.count_by, guess), kind="pri")
-                    button("No, every line is one person", self.has_people)
+                    button("No, every row is one person", self.has_people)
             elif waiting:
                 need = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
                 one = len(waiting) == 1
@@ -276,7 +276,7 @@ class _DataPage:
 
 
 def _bars(column: dict[str, Any]) -> None:
-    """At most twelve bars with their axes: where they begin and end, and the record count of the highest. Only numbers are drawn."""
+    """At most twelve bars with their axes: the first and last value, and the record count of the highest. Only numbers are drawn."""
     distribution = column["distribution"]
     if distribution is None or not distribution["counts"]:
         return

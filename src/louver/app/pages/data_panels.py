@@ -37,21 +37,21 @@ CHOICES = {
         "The column of counts",
         {
             "": "is refused if it looks like money or a sampling weight",
-            "yes": "counts people, whatever it looks like",
+            "yes": "counts people, even if it looks like money or a weight",
         },
     ),
 }
 TYPED = {
     "table": "Sheet of an Excel file",
     "header_row": "Row with the column names, counted from 1",
-    "missing_code": "Values that stand for missing in every column, such as N, 99",
+    "missing_code": "Values that mean missing in every column, such as N, 99",
     "where": "Only rows that meet a condition, such as age >= 18",
 }
 FLAGS = ("keep_codes", "weight_is_count")
 
 
 class ReadingPanel:
-    """Choices about the file, and one button that reads it again."""
+    """Options for reading the file, and a button that reads it again."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
@@ -120,13 +120,13 @@ class ColumnPanel:
                 select(choices, chosen, self._set_kind, f"Kind of {self._name}")
             assert session.opened is not None
             codes = session.opened.source.missing_code.get(self._name, ())
-            field("Values that stand for missing, such as 9, 99", ", ".join(codes), self._set_missing)
+            field("Values that mean missing, such as 9, 99", ", ".join(codes), self._set_missing)
             self._bar = RunBar(session, "quick")
             self._body = Tag("div", "stack")
         self._paint()
 
     def _set_missing(self, text: str) -> None:
-        """Read the data again without these values; the order and the hierarchy of the column start afresh."""
+        """Read the data again without these values; the order and the hierarchy of the column are reset."""
         assert self._session.opened is not None
         codes = [code.strip() for code in text.split(",") if code.strip()]
         given = {**self._session.opened.source.missing_code, self._name: codes}
@@ -222,7 +222,7 @@ HELP = {
         "One line per value: first the value, then its groups from fine to coarse.",
         "value,group,larger group",
     ),
-    "bins": ("Edges between the classes; each class holds its lower edge.", "18, 25, 45, 65"),
+    "bins": ("Edges between the classes; each class includes its lower edge.", "18, 25, 45, 65"),
     "prefix": ("How many leading characters form a group, from coarse to fine.", "1, 3"),
     "dates": (
         "Levels from fine to coarse; all if left empty.",
@@ -384,7 +384,7 @@ class TreePanel:
         self._paint(f"{missing} values are not in the hierarchy; they stay as they are." if missing else "")
 
     def _coverage(self) -> None:
-        """Every value is in the tree once: the tree ensures that. The line shows the result."""
+        """A line with the number of values covered; the tree ensures that each occurs once."""
         n_labels = len(self.tree.labels)
         groups = len(set(self.tree.at(len(self.tree.steps)).values()))
         with Tag("div", "pad row s covered"):
@@ -395,7 +395,7 @@ class TreePanel:
 
 
 def _from_file(box: Tag) -> None:
-    """A file of the hierarchy goes into the box, where it can be viewed and corrected before it is used."""
+    """A hierarchy file is loaded into the box, where it can be viewed and corrected before it is used."""
     choose = Tag("input", "gone", type="file", aria_label="Hierarchy file", tabindex=-1)
     choose.on("change", js_handler=f"(e) => louver.fill('c{box.id}', e.target.files[0])")
     opening = button("From a file", kind="mini")

@@ -36,7 +36,7 @@ __all__ = ["GroupsChoices", "SizesPanel", "build", "repeated"]
 
 
 class GroupsChoices:
-    """What a tab chose."""
+    """The choices made in a tab."""
 
     def __init__(self) -> None:
         self.domain: str | None = None
@@ -56,11 +56,11 @@ class GroupsChoices:
 
     @property
     def levels(self) -> list[str]:
-        """The levels that take a share, the whole first."""
+        """The levels that take a share, starting with the root."""
         return ["total", *self.regions]
 
     def parts(self) -> dict[str, Fraction]:
-        """What each level gets; one that was added later gets as much as the others on average."""
+        """The share of each level; one that was added later gets the average of the others."""
         known = [self.shares[level] for level in self.levels if level in self.shares]
         mean = sum(known, Fraction(0)) / len(known) if known else Fraction(1)
         return {level: Fraction(self.shares.get(level, mean)) for level in self.levels}
@@ -91,13 +91,13 @@ class _GroupsPage:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._asked = session.state(GroupsChoices)
+        self._choices = session.state(GroupsChoices)
 
     async def start(self) -> None:
         with head("Group sizes", "how many units of each size, by region, with noise"):
             pill("records not read", "ok", "lock")
             ledger = None if self._is_sample() else self._session.setup.ledger
-            copy_button(lambda: repeated(self._asked, self._session.opened, ledger))
+            copy_button(lambda: repeated(self._choices, self._session.opened, ledger))
         self._session.receivers["domain"] = Receiver(self._take_domain)
         with tag("div", "across form"):
             self._form = card("stack form")
@@ -106,15 +106,15 @@ class _GroupsPage:
                 self._forecast = card()
                 self._strip = Strip(
                     self._session,
-                    self._asked,
+                    self._choices,
                     records="the file open on the page Data",
                     stem="group-sizes",
-                    loss=lambda: self._asked.loss,
+                    loss=lambda: self._choices.loss,
                     job=self._job,
                     title=lambda found: (
                         f"Released: {found['total_groups']:,} units, paid by entry {found['entry']}."
                     ),
-                    largest_unit=lambda: self._asked.max_size,
+                    largest_unit=lambda: self._choices.max_size,
                     is_sample=self._is_sample,
                     is_paid=self._paid_job,
                     after=self._show_sizes,
@@ -129,7 +129,7 @@ class _GroupsPage:
         await self._sizes.show(name)
 
     def _draw_form(self) -> None:
-        asked = self._asked
+        made = self._choices
         self._form.clear()
         with self._form:
             with tag("div", "pad part"):
@@ -139,7 +139,7 @@ class _GroupsPage:
                 tag(
                     "p",
                     "s",
-                    asked.domain_name or "Nothing chosen: needs a table with one row per smallest region.",
+                    made.domain_name or "Nothing chosen: needs a table with one row per smallest region.",
                 )
                 with tag("div", "row"):
                     button("Choose a file", kind="mini").on(
@@ -148,23 +148,23 @@ class _GroupsPage:
                     sample = button("Try the sample", kind="mini ghost")
                 question = ask_to_replace(self._session, "Open the sample", self._take_sample)
                 sample.click(self._take_sample) if question is None else question.opens(sample)
-                for name in asked.columns:
+                for name in made.columns:
                     with tag("label", "row"):
-                        box = tag("input", type="checkbox", checked=name in asked.regions)
+                        box = tag("input", type="checkbox", checked=name in made.regions)
                         box.on("change", partial(self._toggle, name), args=[])
                         tag("span", text=name)
             with tag("div", "pad part"):
                 self._draw_unit()
                 field(
                     "Largest size reported separately",
-                    asked.max_size,
+                    made.max_size,
                     partial(self._set_number, "max_size"),
                     type="number",
                     min=1,
                 )
                 field(
                     "Approximate number of units",
-                    asked.expect,
+                    made.expect,
                     partial(self._set_number, "expect"),
                     type="number",
                     min=1,
@@ -177,35 +177,35 @@ class _GroupsPage:
         label = "Column that identifies a person's unit"
         columns = self._session.state(ColumnChoices)
         if columns.profile is None:
-            field(label, self._asked.unit, self._set_unit)
+            field(label, self._choices.unit, self._set_unit)
             return
         names = [column["name"] for column in columns.profile["columns"]]
-        self._asked.unit = self._asked.unit or next(iter(columns.named("unit")), "")
+        self._choices.unit = self._choices.unit or next(iter(columns.with_role("unit")), "")
         with tag("label", "field"):
             tag("span", "s sub", label)
             select(
-                {"": "choose one"} | {name: name for name in names}, self._asked.unit, self._set_unit, label
+                {"": "choose one"} | {name: name for name in names}, self._choices.unit, self._set_unit, label
             )
 
     def _draw_budget(self) -> None:
-        asked = self._asked
+        made = self._choices
         self._budget.clear()
         with self._budget:
-            amount_slider("epsilon", asked.epsilon, self._slide)
+            amount_slider("epsilon", made.epsilon, self._slide)
             tag("p", "s sub", "Neighbours")
-            select(RELATIONS, asked.neighbours, partial(self._set, "neighbours"), "Neighbours")
+            select(RELATIONS, made.neighbours, partial(self._set, "neighbours"), "Neighbours")
             tag("p", "s sub", "Shares of the levels, percent")
             choices = {"chosen": "chosen", "equal": "equal", "own": "my own"}
-            segments(choices, asked.sharing, self._set_sharing, "Shares of the levels")
-            if asked.sharing == "own":
-                asked.shares = asked.parts()
-                share_sliders("Share", asked.shares, self._update)
+            segments(choices, made.sharing, self._set_sharing, "Shares of the levels")
+            if made.sharing == "own":
+                made.shares = made.parts()
+                share_sliders("Share", made.shares, self._update)
 
     async def _take_domain(self, path: str, name: str) -> None:
         columns = await self._bar.do(column_names, path, key="columns")
         if columns is not None:
-            self._asked.domain, self._asked.domain_name, self._asked.domain_copied = path, name, name
-            self._asked.columns, self._asked.regions = columns, list(columns)
+            self._choices.domain, self._choices.domain_name, self._choices.domain_copied = path, name, name
+            self._choices.columns, self._choices.regions = columns, list(columns)
             if not self._bar.is_gone:
                 self._draw_form()
                 await self._update()
@@ -215,31 +215,31 @@ class _GroupsPage:
         columns = await self._bar.do(column_names, path, key="columns")
         if columns is not None and not self._bar.is_gone:
             self._session.open_sample("ges2013")
-            asked = self._session.state(GroupsChoices)
-            asked.unit, asked.expect = "CASENUM", 35_000
-            asked.domain, asked.domain_copied = path, path
-            asked.domain_name = "Regions of the sample of crashes"
-            asked.columns, asked.regions = columns, list(columns)
+            made = self._session.state(GroupsChoices)
+            made.unit, made.expect = "CASENUM", 35_000
+            made.domain, made.domain_copied = path, path
+            made.domain_name = "Regions of the sample of crashes"
+            made.columns, made.regions = columns, list(columns)
             self._session.show("groups")
 
     async def _toggle(self, name: str) -> None:
-        chosen = set(self._asked.regions) ^ {name}
-        self._asked.regions = [one for one in self._asked.columns if one in chosen]
-        if self._asked.sharing == "own":
+        chosen = set(self._choices.regions) ^ {name}
+        self._choices.regions = [one for one in self._choices.columns if one in chosen]
+        if self._choices.sharing == "own":
             self._draw_budget()
         await self._update()
 
     async def _set(self, name: str, value: str | int) -> None:
-        setattr(self._asked, name, value)
+        setattr(self._choices, name, value)
         await self._update()
 
     async def _set_sharing(self, value: str) -> None:
-        self._asked.sharing = value
+        self._choices.sharing = value
         self._draw_budget()
         await self._update()
 
     async def _set_unit(self, value: str) -> None:
-        self._asked.unit = value.strip()
+        self._choices.unit = value.strip()
         await self._strip.update()
 
     async def _set_number(self, name: str, value: str) -> None:
@@ -249,15 +249,15 @@ class _GroupsPage:
         await self._set(name, int(value))
 
     async def _slide(self, amount: Fraction) -> None:
-        self._asked.epsilon = amount
+        self._choices.epsilon = amount
         await self._update()
 
     async def _update(self) -> None:
-        """The forecast of what is chosen now; a later choice overtakes an earlier one."""
-        asked = self._asked
-        asked.loss = None
+        """The forecast of the current choices; a later choice replaces an earlier one."""
+        made = self._choices
+        made.loss = None
         self._strip.draw()
-        if asked.domain is None or not asked.regions:
+        if made.domain is None or not made.regions:
             self._forecast.clear()
             with self._forecast, tag("div", "pad"):
                 tag("h2", text="Forecast")
@@ -268,19 +268,19 @@ class _GroupsPage:
                 )
             return
         self._bar.dim(self._forecast)
-        options = asked.options()
-        found = await self._bar.do(forecast, options, asked.expect, key="forecast")
-        if found is not None and options == asked.options() and not self._bar.is_gone:
-            asked.loss = loss_of(found["loss"])
+        options = made.options()
+        found = await self._bar.do(forecast, options, made.expect, key="forecast")
+        if found is not None and options == made.options() and not self._bar.is_gone:
+            made.loss = loss_of(found["loss"])
             self._draw_forecast(found)
             await self._strip.update()
 
     def _draw_forecast(self, found: JobAnswer) -> None:
-        expect = self._asked.expect
+        expect = self._choices.expect
         self._forecast.clear()
         with self._forecast:
             with tag("div", "pad row"):
-                tag("h2", text="Forecast: how many units will be counted under the wrong size")
+                tag("h2", text="Forecast: how many units will be counted at the wrong size")
                 pill("spends nothing, reads no records", "ok", "ok")
             widest = max((level["forecast_l1"] for level in found["levels"]), default=0) or 1
             columns = {
@@ -315,27 +315,27 @@ class _GroupsPage:
         return self._session.opened is not None and self._session.opened.is_sample
 
     def _job(self) -> tuple[Any, ...] | str:
-        opened, asked = self._session.opened, self._asked
+        opened, made = self._session.opened, self._choices
         if opened is None:
             return "no file is open; open the records on the page Data first."
-        if not asked.unit:
-            return "name the column that identifies a person's unit."
-        return release, opened.path, opened.source.keywords(), asked.options()
+        if not made.unit:
+            return "choose the column that identifies a person's unit."
+        return release, opened.path, opened.source.keywords(), made.options()
 
     def _paid_job(self) -> tuple[Any, ...] | None:
         job = self._job()
         return None if isinstance(job, str) else (is_paid, *job[1:])
 
 
-def repeated(asked: GroupsChoices, opened: Opened | None, ledger: Path | None) -> Call | None:
-    """What was chosen, as a call of the verb."""
-    if asked.domain is None or opened is None or not asked.unit:
+def repeated(made: GroupsChoices, opened: Opened | None, ledger: Path | None) -> Call | None:
+    """The choices as a call of the verb."""
+    if made.domain is None or opened is None or not made.unit:
         return None
-    more = {"--out": asked.name or "release"}
+    more = {"--out": made.name or "release"}
     if ledger is not None:
         more["--ledger"] = str(ledger)
     return Call(
-        options=GroupsOptions.model_validate(asked.options() | {"domain": asked.domain_copied}),
+        options=GroupsOptions.model_validate(made.options() | {"domain": made.domain_copied}),
         data=opened.copied,
         source=opened.source if opened.source.weight is None else SourceOptions(),
         command="groups",
@@ -357,7 +357,7 @@ class SizesPanel:
         self._place = tag("div")
 
     async def show(self, name: str | None) -> None:
-        """Show the release of this name from the total down, or nothing."""
+        """Show the release of this name, starting at the total, or nothing."""
         self._name = name or ""
         if not name:
             self._place.clear()

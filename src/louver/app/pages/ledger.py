@@ -74,7 +74,7 @@ async def build(session: Session) -> None:
     async def do(job: Callable[..., Any], *args: Any) -> None:
         content = await bar.do(
             job, str(ledger), releases, *args, key=job.__name__
-        )  # merely reading the ledger delays no grant
+        )  # reading the ledger does not delay a grant
         if content is not None:
             if not bar.is_gone:
                 body.clear()
@@ -114,7 +114,7 @@ def _grant_button(do: Do) -> None:
 
 
 def _admit_button(session: Session, do: Do) -> None:
-    """Button that admits the open data once somebody confirms that they are about the same people."""
+    """Button that admits the open data once the user confirms that they are about the same people."""
     opened = session.opened
     if opened is None or opened.is_sample:
         return
@@ -160,7 +160,7 @@ def _show(content: JobAnswer, do: Do, *, is_spending: bool) -> None:
                 _held(entry, None if is_spending else do)
             if not content["pending"]:
                 with card("pad"):
-                    tag("h2", text="Nothing is held")
+                    tag("h2", text="No amount is held")
                     tag("p", "s sub", "Every debit was completed.")
     _entries(content)
 
@@ -199,7 +199,7 @@ def _held(entry: JobAnswer, do: Do | None) -> None:
 
 
 def _balance(history: Sequence[JobAnswer]) -> list[tuple[float, float, int]]:
-    """Time, what was left after it, and the entry: grants add, debits take."""
+    """Time, balance afterwards, and entry: grants add, debits subtract."""
     left, points = Fraction(0), []
     for event in history:
         if event["amount"] is None or event["kind"] not in ("init", "grant", "reserve"):
@@ -224,7 +224,7 @@ def _entries(content: JobAnswer) -> None:
 
 
 def _release_name(folder: str) -> str:
-    """What a release is called; measurements are sealed in a hidden folder next to it."""
+    """The name of a release; its measurements are sealed in a hidden folder next to it."""
     is_next_to = folder.startswith(".") and folder.endswith(".topdown")
     return folder[1:].removesuffix(".topdown") if is_next_to else folder
 
@@ -276,12 +276,12 @@ class NewLedger:
         self._is_new_population = False
 
     async def start(self) -> None:
-        """Draw the form, then what is found."""
+        """Draw the form, then the ledgers found."""
         is_first = self._session.setup.ledger is None
         verdict(
             "plain",
             "No ledger: nothing can be spent." if is_first else "The ledger in use stays as it is.",
-            "A ledger records how much noise budget there is for these people, and what has been spent. Make one ledger per population, and keep it.",
+            "A ledger records the privacy budget for these people, and what has been spent. Make one ledger per population, and keep it.",
             is_status=False,
         )
         self._bar = RunBar(self._session, "quick")
@@ -344,11 +344,11 @@ class NewLedger:
         except InputError as error:
             self._bar.tell(str(error))
             return
-        asked = (self._chosen["measure"], self._typed["amount"], self._chosen["neighbours"])
+        request = (self._chosen["measure"], self._typed["amount"], self._chosen["neighbours"])
         found = await self._bar.do(
             ledger_made,
             str(path),
-            *asked,
+            *request,
             self._typed["population"] or None,
             self._is_new_population,
             key="make",

@@ -1,4 +1,4 @@
-"""Microdata: one line per person, nobody unique in their values; shows what each choice costs as it is made."""
+"""Microdata: one row per person, nobody with a unique combination of values; shows what each choice costs as it is made."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MANY_COLUMNS = 15
 
 
 class MicrodataChoices:
-    """What a tab chose, and the last result."""
+    """The choices made in a tab, and the last result."""
 
     def __init__(self) -> None:
         self.k = 5
@@ -101,21 +101,21 @@ class MicrodataChoices:
         names = ("k", "l", "recoding", "method", "seconds", "suppress", "exceptions")
         return {name: getattr(self, name) for name in names} | {"weights": dict(self.weights)}
 
-    def take(self, asked: dict[str, Any], found: JobAnswer) -> None:
-        """Keep a result; a curve for other choices than these does not belong to it."""
-        if self.tried and {**asked, "k": 0} != {**self.tried[-1]["asked"], "k": 0}:
+    def take(self, request: dict[str, Any], found: JobAnswer) -> None:
+        """Keep a result, and drop a curve that belongs to other choices."""
+        if self.tried and {**request, "k": 0} != {**self.tried[-1]["asked"], "k": 0}:
             self.curve = {}
         self.result = found
         shown = {name: found[name] for name in ("k", "suppressed", "classes")}
-        words = {"recoding": RECODINGS[asked["recoding"]], "method": found["method"], "lost": found["gcp"]}
-        self.tried.append({"asked": asked, **shown, **words})
+        words = {"recoding": RECODINGS[request["recoding"]], "method": found["method"], "lost": found["gcp"]}
+        self.tried.append({"asked": request, **shown, **words})
 
 
 async def build(session: Session) -> None:
     """Draw the page."""
     if session.opened is None or session.opened.source.weight is not None:
         head("Microdata", "one row per person, nobody with a unique combination of values")
-        with empty("No records yet", "Open a file with one line per person, or try a sample."):
+        with empty("No records yet", "Open a file with one row per person, or try a sample."):
             take = partial(_take_sample, session)
             question = ask_to_replace(session, "Open the sample", take)
             sample = button("Try the sample", kind="pri")
@@ -136,7 +136,7 @@ class _MicrodataPage:
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
         self._session, self._opened = session, session.opened
-        self._asked = session.state(MicrodataChoices)
+        self._choices = session.state(MicrodataChoices)
         self._columns = session.state(ColumnChoices)
 
     async def start(self) -> None:
@@ -144,13 +144,13 @@ class _MicrodataPage:
             button("Browse classes", self._browse)
             copy_button(self._call)
             button("Publish…", self._open_publishing, icon_name="download", kind="pri", data_publish="")
-        self._long = RunBar(self._session, "quick")  # until there is something to search
+        self._long = RunBar(self._session, "quick")  # hidden hidden until there is something to search
         if self._columns.profile is None:
             found = await self._long.do(profiled, self._opened.path, self._opened.source, key="profile")
             if found is None:
                 return
             self._columns.take(found)
-        if waiting := self._columns.named(""):
+        if waiting := self._columns.with_role(""):
             many = "One column needs" if len(waiting) == 1 else f"{len(waiting)} columns need"
             with verdict("care", f"{many} a decision before you publish anything.", ", ".join(waiting)):
                 button("Decide on the page Data", lambda: self._session.show("data"), kind="pri")
@@ -172,31 +172,33 @@ class _MicrodataPage:
                 self._draw_result()
 
     def _draw_form(self) -> None:
-        asked = self._asked
+        request = self._choices
         self._form.clear()
         with self._form:
             with tag("div", "pad part"):
                 with tag("div", "row between"):
-                    tag("h3", text="k, people who look the same")
-                    self._k = tag("input", "inp k", type="number", min=2, value=asked.k, aria_label="k")
+                    tag("h3", text="k, people with the same published values")
+                    self._k = tag("input", "inp k", type="number", min=2, value=request.k, aria_label="k")
                     self._k.changed(self._type_k)
                 self._slider = tag(
-                    "input", type="range", min=2, max=50, value=min(asked.k, 50), aria_label="k by slider"
+                    "input", type="range", min=2, max=50, value=min(request.k, 50), aria_label="k by slider"
                 )
                 self._slider.changed(self._slide_k, "input")
-                if self._columns.named("sensitive"):
+                if self._columns.with_role("sensitive"):
                     choices = {"": "no demand"} | {str(n): f"at least {n} values" for n in (2, 3, 4)}
                     tag("p", "s sub", "Different sensitive values in a class (l)")
-                    select(choices, str(asked.l or ""), self._set_l, "Different sensitive values in a class")
+                    select(
+                        choices, str(request.l or ""), self._set_l, "Different sensitive values in a class"
+                    )
                 with tag("div", "row between"):
-                    content = "" if asked.more.is_empty() else "More is demanded."
+                    content = "" if request.more.is_empty() else "Further requirements apply."
                     tag("span", "s sub", content)
                     button("More protection…", self._open_more, kind="mini")
             with tag("div", "pad part"):
                 with tag("div", "row between"):
                     tag("h3", text="Keep more detail in")
                     button("Reset", self._reset, kind="ghost mini", title="All weights 1")
-                quasi = self._columns.named("quasi")
+                quasi = self._columns.with_role("quasi")
                 if len(quasi) > MANY_COLUMNS:
                     finder(f"Find one of {len(quasi)} quasi-identifiers", ".weights .slide")
                 with tag("div", "weights"):
@@ -206,27 +208,27 @@ class _MicrodataPage:
                     tag("p", "s", "No column is a quasi-identifier. Choose at least one on the page Data.")
             with tag("div", "pad part"):
                 tag("h3", text="Recoding")
-                segments(RECODINGS, asked.recoding, partial(self._set, "recoding"), "Recoding")
-                tag("p", "s sub", ABOUT[asked.recoding])
+                segments(RECODINGS, request.recoding, partial(self._set, "recoding"), "Recoding")
+                tag("p", "s sub", ABOUT[request.recoding])
             with tag("div", "pad part"):
-                names = {"auto": "auto"} if asked.recoding == "global" else {name: name for name in CHOICES}
+                names = {"auto": "auto"} if request.recoding == "global" else {name: name for name in CHOICES}
                 for label, choices, name in (
                     ("Method", names, "method"),
-                    ("Time", TIMES | ROUNDS if asked.has_rounds else TIMES, "seconds"),
+                    ("Time", TIMES | ROUNDS if request.has_rounds else TIMES, "seconds"),
                     ("May leave out", LEFT_OUT, "suppress"),
-                    *([("Exceptions", LEFT_OUT, "exceptions")] if asked.recoding == "global" else []),
+                    *([("Exceptions", LEFT_OUT, "exceptions")] if request.recoding == "global" else []),
                 ):
                     with tag("div", "row between"):
                         tag("span", "s", label)
-                        chosen = getattr(asked, name)
+                        chosen = getattr(request, name)
                         chosen = chosen if chosen in choices else next(iter(choices))
                         select(choices, chosen, partial(self._set, name), label)
 
     def _weight(self, name: str) -> None:
         slider(
             name,
-            self._asked.weights.get(name, 1.0),
-            partial(self._asked.weights.__setitem__, name),
+            self._choices.weights.get(name, 1.0),
+            partial(self._choices.weights.__setitem__, name),
             name=f"Weight of {name}",
             least=0,
             most=4,
@@ -234,53 +236,55 @@ class _MicrodataPage:
         )
 
     def _slide_k(self, value: str) -> None:
-        self._asked.k = int(value)
+        self._choices.k = int(value)
         self._k.set(value=value)
 
     def _type_k(self, value: str) -> None:
-        self._asked.k = max(2, int(value)) if value.isdecimal() else self._asked.k
-        self._k.set(value=str(self._asked.k))
-        self._slider.set(value=min(self._asked.k, 50))
+        self._choices.k = max(2, int(value)) if value.isdecimal() else self._choices.k
+        self._k.set(value=str(self._choices.k))
+        self._slider.set(value=min(self._choices.k, 50))
 
     def _reset(self) -> None:
-        self._asked.weights.clear()
+        self._choices.weights.clear()
         self._draw_form()
 
     async def _open_more(self) -> None:
         """Requirements that most files do not need."""
-        await MorePanel(self._session, self._asked.more, self._columns, self._draw_form).start()
+        await MorePanel(self._session, self._choices.more, self._columns, self._draw_form).start()
 
     def _set_l(self, value: str) -> None:
-        self._asked.l = int(value) if value else None
+        self._choices.l = int(value) if value else None
 
     def _set(self, name: str, value: str) -> None:
-        setattr(self._asked, name, value)
+        setattr(self._choices, name, value)
         if name in ("recoding", "method"):
             self._draw_form()
 
     def _options(self, files: Mapping[str, str], *, is_copied: bool = False) -> dict[str, Any]:
-        """The options passed to the verb, only those that differ from its defaults. A copied call uses the user's file names."""
-        asked, columns = self._asked, self._columns
-        weights = {name: w for name, w in asked.weights.items() if w != 1 and name in columns.named("quasi")}
-        units, samples = columns.named("unit"), columns.named("weight")
+        """The options for the verb that differ from its defaults. A copied call uses the user's file names."""
+        request, columns = self._choices, self._columns
+        weights = {
+            name: w for name, w in request.weights.items() if w != 1 and name in columns.with_role("quasi")
+        }
+        units, samples = columns.with_role("unit"), columns.with_role("weight")
         content: dict[str, Any] = {
-            role: columns.named(role) for role in ("quasi", "identifying", "sensitive", "keep")
+            role: columns.with_role(role) for role in ("quasi", "identifying", "sensitive", "keep")
         }
         content["identifying"] += [
             *units[1:],
             *samples[1:],
         ]  # only one of each can be used for counting; the others are dropped
         content |= {
-            "k": asked.k,
-            **asked.effort(),
-            "method": "auto" if asked.recoding == "global" else asked.method,
-            "recoding": asked.recoding,
+            "k": request.k,
+            **request.effort(),
+            "method": "auto" if request.recoding == "global" else request.method,
+            "recoding": request.recoding,
         }
         content |= {
-            "suppress": float(asked.suppress),
-            "exceptions": float(asked.exceptions) if asked.recoding == "global" else 0.0,
+            "suppress": float(request.suppress),
+            "exceptions": float(request.exceptions) if request.recoding == "global" else 0.0,
             "weights": weights,
-            "l": asked.l,
+            "l": request.l,
             "hierarchy": dict(files),
         }
         content |= {
@@ -288,10 +292,10 @@ class _MicrodataPage:
             "unit": units[0] if units else None,
             "sampling_weight": samples[0] if samples else None,
         }
-        content |= columns.described([*columns.named("quasi"), *columns.named("sensitive")])
-        content |= asked.more.options(
-            has_l=asked.l is not None,
-            kept=[*columns.named("sensitive"), *columns.named("keep")],
+        content |= columns.described([*columns.with_role("quasi"), *columns.with_role("sensitive")])
+        content |= request.more.options(
+            has_l=request.l is not None,
+            kept=[*columns.with_role("sensitive"), *columns.with_role("keep")],
             releases=self._session.setup.releases,
             is_copied=is_copied,
         )
@@ -301,11 +305,11 @@ class _MicrodataPage:
 
     def _people(self) -> dict[str, Any]:
         """How the register identifies the people, as options of the verb."""
-        return {"person": self._columns.person or None, "new_population": self._asked.new_population}
+        return {"person": self._columns.person or None, "new_population": self._choices.new_population}
 
     def _files(self) -> dict[str, str]:
         """Column -> name of the file with its hierarchy; a generated name, because columns can have any name."""
-        wanted = [name for name in self._columns.hierarchies() if name in self._columns.named("quasi")]
+        wanted = [name for name in self._columns.hierarchies() if name in self._columns.with_role("quasi")]
         return {name: f"hierarchy-{number}.csv" for number, name in enumerate(wanted, start=1)}
 
     def _written(self) -> dict[str, str]:
@@ -327,17 +331,17 @@ class _MicrodataPage:
         return None
 
     async def _run(self) -> None:
-        asked, options = self._asked.choices(), self._options_for_job()
+        request, options = self._choices.choices(), self._options_for_job()
         found = options and await self._long.do(
             anonymized, self._opened.path, self._opened.source, options, key="anonymize"
         )
         if found is not None:
-            self._asked.take(asked, found)
+            self._choices.take(request, found)
             if not self._long.is_gone:
                 self._draw_result()
 
     def _draw_result(self) -> None:
-        found = self._asked.result
+        found = self._choices.result
         self._message.clear()
         self._result.clear()
         if found is None:
@@ -345,7 +349,7 @@ class _MicrodataPage:
                 verdict(
                     "plain",
                     "Nothing has been tried yet.",
-                    "Choose k and press Run; nothing is published by that.",
+                    "Choose k and press Run; this publishes nothing.",
                     is_status=False,
                 )
             return
@@ -358,8 +362,8 @@ class _MicrodataPage:
                     with tag("div", "row between"):
                         tag("h2", text="Detail lost, by k")
                         button("Compare other k", self._trace, kind="mini")
-                    if self._asked.curve:
-                        curve(self._asked.curve, found["k"], self._choose_k)
+                    if self._choices.curve:
+                        curve(self._choices.curve, found["k"], self._choose_k)
                         tag("p", "s sub", "Click a k to choose it.")
                     else:
                         content = f"k = {found['k']} loses {share_text(found['gcp'])}. Compare what other k would lose."
@@ -369,8 +373,8 @@ class _MicrodataPage:
                     losses(found["by_column"])
             if found["distributions"]:
                 distributions(found["distributions"])
-            if len(self._asked.tried) > 1:
-                tried(self._asked.tried, self._again)
+            if len(self._choices.tried) > 1:
+                tried(self._choices.tried, self._again)
 
     def _verdict(self, found: JobAnswer) -> None:
         """The verdict given by the verb."""
@@ -390,35 +394,35 @@ class _MicrodataPage:
                 button("Ask for l = 2", self._ask_l)
 
     async def _ask_l(self) -> None:
-        self._asked.l = 2
+        self._choices.l = 2
         self._draw_form()
         await self._run()
 
     async def _trace(self) -> None:
-        asked, options = self._asked.choices(), self._options_for_job()
+        request, options = self._choices.choices(), self._options_for_job()
         found = options and await self._long.do(
             traced, self._opened.path, self._opened.source, options, CURVE, key="curve"
         )
         if found is not None:
-            self._asked.take(asked, found)
-            self._asked.curve = dict(found["by_k"])
+            self._choices.take(request, found)
+            self._choices.curve = dict(found["by_k"])
             if not self._long.is_gone:
                 self._draw_result()
 
     async def _choose_k(self, k: int) -> None:
-        if self._asked.result is None or k != self._asked.result["k"]:
-            self._asked.k = k
+        if self._choices.result is None or k != self._choices.result["k"]:
+            self._choices.k = k
             self._draw_form()
             await self._run()
 
     def _again(self, number: int) -> None:
         """Restore the form to the settings of a run."""
-        for name, value in self._asked.tried[number]["asked"].items():
-            setattr(self._asked, name, value)
+        for name, value in self._choices.tried[number]["asked"].items():
+            setattr(self._choices, name, value)
         self._draw_form()
 
     async def _browse(self) -> None:
-        result = self._asked.result
+        result = self._choices.result
         if result is None:
             self._long.tell("run first: there are no classes yet.")
             return
@@ -434,25 +438,26 @@ class _MicrodataPage:
         """Publish the result that is shown."""
         Publishing(
             self._session,
-            self._asked,
+            self._choices,
             "microdata",
-            "The result shown, with its report and promises. If there is a ledger, it is logged there as an exact publication; its classes are entered into the register, for audits of later tables.",
+            "The result shown, with its report and promises. If there is a ledger, it is logged there as an exact publication; its classes "
+            "are entered into the register, for audits of later tables.",
             self._publication,
             self._publishing_choices,
         )
 
     def _publishing_choices(self) -> None:
-        people_choices(self._session, self._asked, list(self._columns.roles))
+        people_choices(self._session, self._choices, list(self._columns.roles))
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
-        if self._asked.result is None:
+        if self._choices.result is None:
             return "run first: there is nothing to publish."
         ledger = self._session.setup.ledger
         named = None if ledger is None else str(ledger)
-        return published, self._asked.result["number"], self._people(), named, out
+        return published, self._choices.result["number"], self._people(), named, out
 
     def _call(self) -> Call | None:
-        if not self._columns.named("quasi"):
+        if not self._columns.with_role("quasi"):
             return None
         files = self._files()
         try:
@@ -468,9 +473,9 @@ class _MicrodataPage:
             source=self._opened.source,
             command="anonymize",
             function="anonymize",
-            more={"--out": self._asked.name or "release"},
+            more={"--out": self._choices.name or "release"},
             files={file: texts[name] for name, file in files.items()},
-            note=BY_TIME if self._asked.has_rounds and options.steps is None else SAME,
+            note=BY_TIME if self._choices.has_rounds and options.steps is None else SAME,
         )
 
 

@@ -48,12 +48,14 @@ CODES = {
     "round_to": ("Round to", "Rounded to multiples of this"),
 }
 NUMBERS = ("integer", "number", "ordered code")
-ACCEPT_FEWER = "Publish although some people have fewer than k look-alikes in all releases together"
+ACCEPT_FEWER = (
+    "Publish although some people share their values with fewer than k others in all releases together"
+)
 
 
 @dataclass
 class More:
-    """What was required in addition to k; numbers as they were typed."""
+    """Requirements in addition to k; numbers as they were typed."""
 
     l_kind: str = "distinct"
     c: str = ""
@@ -138,7 +140,7 @@ class MorePanel:
         session.receivers["population"] = Receiver(self._take_population)
         with drawer("More protection"):
             Tag("p", "s sub", "These apply to the next run.")
-            if columns.named("sensitive"):
+            if columns.with_role("sensitive"):
                 self._draw_sensitive()
             self._draw_codes()
             self._draw_population()
@@ -187,10 +189,10 @@ class MorePanel:
     def _draw_link(self) -> None:
         about = (
             "If values have changed since (a birthday, a move), choose the records that each release was made from and the column that "
-            "identifies a person in both files. Neither is published. Otherwise everyone is looked up by today's values."
+            "identifies a person in both files. Neither is published. Otherwise everyone is looked up by their current values."
         )
         Tag("p", "s sub", about)
-        names = self._columns.named("identifying")
+        names = self._columns.with_role("identifying")
         if not names:
             Tag(
                 "p",
@@ -230,7 +232,7 @@ class MorePanel:
             inputmode="decimal",
         )
         text_field(
-            "t: how far a class may be from the whole file, 0 to 1 (empty: no requirement)",
+            "t: maximum distance of a class from the whole file, 0 to 1 (empty: no requirement)",
             more.t,
             partial(self._set, "t"),
             inputmode="decimal",
@@ -242,7 +244,7 @@ class MorePanel:
 
     def _draw_codes(self) -> None:
         assert self._columns.profile is not None
-        along = [*self._columns.named("sensitive"), *self._columns.named("keep")]
+        along = [*self._columns.with_role("sensitive"), *self._columns.with_role("keep")]
         kinds = {one["name"]: one["kind"] for one in self._columns.profile["columns"]}
         names = [name for name in along if kinds.get(name) in NUMBERS]
         if not names:
@@ -275,7 +277,7 @@ class MorePanel:
                 "click", js_handler=f"() => document.getElementById('c{choose.id}').click()"
             )
         text_field(
-            "Its column of counts (empty: one person per line)",
+            "Its column of counts (empty: one person per row)",
             self._more.population_count,
             partial(self._set, "population_count"),
         )
@@ -305,7 +307,7 @@ FIRST_CLASSES = {"ascending": "Smallest first", "descending": "Largest first"}
 
 
 def numbers(found: JobAnswer) -> None:
-    """The four numbers that people ask for first."""
+    """The four numbers that users need first."""
     risk = found["risk"]
     with Tag("div", "tiles four"):
         number_tile(share_text(found["gcp"]), "detail lost")
@@ -371,7 +373,7 @@ def _before_after(line: JobAnswer) -> None:
         "div",
         "pairs",
         role="img",
-        aria_label=f"{line['name']} before and after; the table below it says the same",
+        aria_label=f"{line['name']} before and after; the table below has the same numbers",
     ):
         for label, before, after in bins:
             with Tag("div", title=f"{label}: {share_text(before)} before, {share_text(after)} after"):
@@ -414,14 +416,14 @@ def together(values: Sequence[tuple[str, float, float]]) -> list[tuple[str, floa
 
 
 def _order(labels: Sequence[str]) -> Sequence[int]:
-    """Labels in text order have no order of their own: numbers are then sorted by size."""
+    """Labels in text order have no meaningful order, so numbers are sorted by size."""
     listed = list(labels)
     is_text = listed == sorted(listed) or listed[:-1] == sorted(listed[:-1])  # a missing value comes last
     return natural_order(listed) if is_text else range(len(listed))
 
 
 def tried(runs: Sequence[JobAnswer], again: Callable[[int], Any]) -> None:
-    """All runs of this tab side by side; a click sets the form as it was."""
+    """All runs of this tab side by side; a click restores the form."""
     with card("pad"):
         Tag("h2", text="Tried so far")
         heads = {
@@ -452,7 +454,7 @@ class ClassesPanel:
 
     def __init__(self, fetch: Callable[[int, str], Any], found: JobAnswer) -> None:
         self._fetch, self._order, self._start = fetch, "ascending", 0
-        with drawer("Classes of people who look the same").classes("wide"):
+        with drawer("Classes of people with the same published values").classes("wide"):
             segments(FIRST_CLASSES, self._order, self._sort, "Order of the classes")
             self._body = Tag("div", "stack")
         self._paint(found)

@@ -1,4 +1,4 @@
-"""Protect: tables with cells hidden or numbers rounded, the pattern in the grid, and cells that somebody decides about."""
+"""Protect: tables with cells hidden or numbers rounded, the pattern in the grid, and manual decisions about cells."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ async def build(session: Session) -> None:
     if session.opened is None or session.opened.source.weight is not None:
         head("Protect", ABOUT)
         about = (
-            "Open a file with one line per contributor: a firm, a household, a person."
+            "Open a file with one row per contributor: a firm, a household, a person."
             if session.opened is None
-            else "The open data are already counts; protecting tables needs one line per contributor. For ready-made tables use louver protect on the command line."
+            else "The open data are already counts; protecting tables needs one row per contributor. For ready-made tables use louver "
+            "protect on the command line."
         )
         with empty("No contributors yet", about):
             button("Try the sample", partial(_take_sample, session), kind="pri")
@@ -120,7 +121,7 @@ class _ProtectPage:
         if await self._bar.follow("protect"):
             self._draw_result()
 
-    # What is asked.
+    # Requests.
 
     def _draw_tables(self) -> None:
         self._tables.clear()
@@ -153,7 +154,7 @@ class _ProtectPage:
             tag("h3", text="Who attacks")
             select(ATTACKERS, state.attackers, partial(self._set, "attackers"), "Who attacks")
             text_field(
-                "Readers know every number beforehand to within percent (empty: they do not)",
+                "Percentage within which readers know every number beforehand (empty: they do not)",
                 state.known_percent,
                 partial(self._set, "known_percent"),
                 inputmode="decimal",
@@ -259,7 +260,7 @@ class _ProtectPage:
             if not self._bar.is_gone:
                 self._draw_result()
 
-    # What was found.
+    # Results.
 
     def _draw_message(self) -> None:
         self._message.clear()
@@ -306,7 +307,7 @@ class _ProtectPage:
                 with tag("div", "row"):
                     if len(names) > 1:
                         select(names, str(self._state.shown), self._show_table, "Table")
-                    segments(SAYS, self._state.says, self._show_as, "What cells say")
+                    segments(SAYS, self._state.says, self._show_as, "Content of cells")
                 tag("span", "s sub", ", ".join(f"{mark} {text}" for mark, text in LEGEND.items()))
             self._grid = HeatGrid()
         self._grid.hear("view", lambda seen: self._look(tuple(seen["lines"]), tuple(seen["cols"])))
@@ -341,7 +342,7 @@ class _ProtectPage:
         self._grid.put(win={**window, "table": self._drawn, "scale": SCALE}, tip=None)
 
     def _cell(self, at: Mapping[str, Any]) -> tuple[dict[str, str], JobAnswer | None]:
-        """Codes of a cell, and what is known about it."""
+        """Codes of a cell, and facts about it."""
         row, line = self._table["lines"][int(at["row"])]
         labels = (*row, self._table["columns"][int(at["col"])])
         return dict(zip(self._table["by"], labels, strict=True)), line[int(at["col"])]
@@ -417,7 +418,7 @@ class _ProtectPage:
 
 
 def _standing_text(lost: float, least: float | None) -> str:
-    """Where a search stands: shares of what all cells that may be hidden cost."""
+    """The progress of a search, as shares of the cost of all cells that may be hidden."""
     if least is None:
         return f"hides {lost:.1%} of what may be hidden"
     return f"hides {lost:.1%} of what may be hidden, gap {1 - least / lost if lost else 0.0:.1%}"
@@ -445,7 +446,7 @@ def window_of(
     says: str,
     pinned: list[dict[str, str]],
 ) -> dict[str, Any]:
-    """The lines and columns of a table that are seen; cells that somebody decided about have a dot."""
+    """The lines and columns of a table that are seen; cells with a manual decision have a dot."""
     first, left = max(0, lines[0]), max(0, cols[0])
     columns = grid["columns"][left : cols[1]]
     marked = {tuple(one[name] for name in grid["by"]) for one in pinned}

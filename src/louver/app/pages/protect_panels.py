@@ -1,4 +1,4 @@
-"""Panels of the page Protect: a table, a rule, and a cell that somebody decides about."""
+"""Panels of the page Protect: a table, a rule, and a manual decision about a cell."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TablePanel:
         with drawer("Describe a table"):
             self._named = text_field("Name", self._name, lambda text: setattr(self, "_name", text.strip()))
             numbers = {"": "contributors are counted", **{name: f"sums of {name}" for name in state.numbers}}
-            choice("What its cells say", numbers, "", lambda value: setattr(self, "_value", value))
+            choice("Content of its cells", numbers, "", lambda value: setattr(self, "_value", value))
             tag("h3", text="By")
             if len(state.attributes) > MANY_ATTRIBUTES:
                 finder(f"Find one of {len(state.attributes)} attributes", ".places .row")
@@ -135,7 +135,7 @@ class RulePanel:
 
 
 class CellPanel:
-    """A drawer about one cell: what becomes of it, and what somebody decides."""
+    """A drawer about one cell: its fate, and a manual decision."""
 
     def __init__(
         self,

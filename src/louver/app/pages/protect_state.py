@@ -30,9 +30,12 @@ __all__ = [
 RULES = {
     "frequency": ("Too few contributors", {"minimum": "At least this many must contribute"}),
     "dominance": ("Dominance", {"n": "Number of largest contributors", "k": "Maximum share in percent"}),
-    "p-percent": ("p %", {"p": "Nobody may estimate another contributor to within percent"}),
+    "p-percent": ("p %", {"p": "Percentage within which nobody may estimate another contributor"}),
     "zero": ("Zeros", {"up": "How far above 0 a hidden zero must be possible"}),
-    "p-q": ("p-q", {"p": "Estimated to within percent afterwards", "q": "Known to within percent before"}),
+    "p-q": (
+        "p-q",
+        {"p": "Estimated afterwards to within (percent)", "q": "Known beforehand to within (percent)"},
+    ),
 }
 """Rule -> its title, and what its numbers mean."""
 WHOLE = ("minimum", "n")
@@ -42,7 +45,7 @@ PINS = {
     "cost": "rather hide",
     "hide": "hide",
 }
-"""What may be decided about one cell, in the words of `[[protect.status]]`."""
+"""Possible decisions about one cell, in the words of `[[protect.status]]`."""
 TIMES: dict[str, tuple[str, dict[str, Any]]] = {
     "first": ("First pattern only", {"steps": 0}),
     "rounds": ("Up to 200 rounds", {}),
@@ -77,7 +80,7 @@ class Protects:
     says: str = "value"
     result: JobAnswer | None = None
     is_stale: bool = False
-    """Whether something was chosen since the last result."""
+    """Whether choices have changed since the last result."""
 
     @property
     def has_work(self) -> bool:
@@ -85,7 +88,7 @@ class Protects:
         return bool(self.tables)
 
     def changed(self) -> None:
-        """The last result is one of other choices."""
+        """Mark the last result as belonging to other choices."""
         self.is_stale = self.result is not None
 
     def take(self, result: JobAnswer) -> None:
@@ -93,7 +96,7 @@ class Protects:
         self.shown = min(self.shown, len(result["grids"]) - 1)
 
     def pin(self, table: str, cell: Mapping[str, str], decision: str, reason: str) -> None:
-        """Decide about a cell, or take the decision back.
+        """Decide about a cell, or withdraw the decision.
 
         Raises
         ------
@@ -109,11 +112,11 @@ class Protects:
         self.changed()
 
     def pinned(self, table: str, cell: Mapping[str, str]) -> dict[str, Any] | None:
-        """What was decided about a cell."""
+        """The decision about a cell."""
         return next((one for one in self.pins if one["table"] == table and one["cell"] == cell), None)
 
     def remove_table(self, number: int) -> None:
-        """Forget a table, and what was decided about its cells and rules."""
+        """Remove a table, with the decisions about its cells and its rules."""
         name = self.tables.pop(number)["name"]
         self.pins = [one for one in self.pins if one["table"] != name]
         self.changed()
@@ -141,23 +144,25 @@ class Protects:
         """
         if not self.tables:
             raise InputError("describe a table first.")
-        asked: dict[str, Any] = {"tables": self.tables, "rules": self.rules, "attackers": self.attackers}
-        asked |= {"codes": {name: {"hierarchy": [path]} for name, path in codes.items()}} if codes else {}
-        asked |= {"status": self.pins} if self.pins else {}
+        request: dict[str, Any] = {"tables": self.tables, "rules": self.rules, "attackers": self.attackers}
+        request |= {"codes": {name: {"hierarchy": [path]} for name, path in codes.items()}} if codes else {}
+        request |= {"status": self.pins} if self.pins else {}
         if self.method == "round":
-            asked |= {"method": "round", "base": as_number(self.base, "the base", int)}
+            request |= {"method": "round", "base": as_number(self.base, "the base", int)}
         else:
-            asked |= {"minimise": self.minimise}
-        asked |= {name: getattr(self, name) for name in ("holding", "sampling_weight") if getattr(self, name)}
+            request |= {"minimise": self.minimise}
+        request |= {
+            name: getattr(self, name) for name in ("holding", "sampling_weight") if getattr(self, name)
+        }
         if self.known_percent:
-            asked["known_percent"] = as_number(self.known_percent, "the percentage known beforehand", float)
-        asked |= TIMES[self.time][1]
+            request["known_percent"] = as_number(self.known_percent, "the percentage known beforehand", float)
+        request |= TIMES[self.time][1]
         if self.with_register:
-            asked["registry"] = registry
-            asked |= {"person": person} if person else {}
-            asked |= {"new_population": True} if self.new_population else {}
-        validated(ProtectOptions, asked).check()
-        return asked
+            request["registry"] = registry
+            request |= {"person": person} if person else {}
+            request |= {"new_population": True} if self.new_population else {}
+        validated(ProtectOptions, request).check()
+        return request
 
 
 def as_number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
@@ -166,7 +171,7 @@ def as_number(text: str, what: str, kind: type[int] | type[float]) -> int | floa
     Raises
     ------
     InputError
-        If it is none.
+        If the text is not a number.
     """
     try:
         return kind(text)
@@ -176,7 +181,7 @@ def as_number(text: str, what: str, kind: type[int] | type[float]) -> int | floa
 
 
 def table_of(name: str, by: Sequence[str], value: str) -> dict[str, Any]:
-    """A described table as the verb takes it."""
+    """A described table in the form that the verb takes."""
     table = {"name": name, "by": list(by)} | ({"value": value} if value else {})
     validated(TableOptions, table, name or "the table")
     return table
@@ -189,7 +194,7 @@ def table_text(table: JobAnswer) -> str:
 
 
 def rule_of(kind: str, typed: Mapping[str, str]) -> dict[str, Any]:
-    """A rule as the verb takes it; an empty range is the rule's own."""
+    """A rule in the form that the verb takes; an empty range means that of the rule."""
     rule: dict[str, Any] = {"rule": kind}
     for name, text in RULES[kind][1].items():
         rule[name] = as_number(typed.get(name, ""), text.lower(), int if name in WHOLE else float)

@@ -45,13 +45,16 @@ KINDS = {
     "audit": "Tables",
     "protect": "Protected tables",
 }
-APART = "Compare within a panel, never across: an exact count, k and epsilon are different promises, and lost detail is not an error. Epsilon and rho, or different neighbour relations, cannot be compared either. Errors are as published; none was measured against the truth."
+APART = (
+    "Compare within a panel, never across: an exact count, k and epsilon are different promises, and lost detail is not an error. Epsilon "
+    "and rho, or different neighbour relations, cannot be compared either. Errors are as published; none was measured against the truth."
+)
 WITH_REGIONS = ("groups", "topdown")
 MARKS = {True: ("verified", "ok", "ok"), False: ("broken", "stop", "warning")}
 
 
 class State:
-    """What a tab has been looking at."""
+    """The state of the page in a tab."""
 
     def __init__(self) -> None:
         self.chosen: str | None = None
@@ -130,7 +133,7 @@ class _ReleasesPage:
             VerifyPanel(self._session)
 
     async def _compare(self) -> None:
-        """Read, once, the releases whose cost only their files reveal."""
+        """Read, once, the releases whose cost is only in their files."""
         kinds = (*WITH_REGIONS, "audit")
         wanted = [
             name
@@ -151,7 +154,7 @@ class _ReleasesPage:
             self._regions.clear()
 
     def _draw_charts(self) -> None:
-        """Three panels, each with an axis of its own: a table, a k and an epsilon are different promises."""
+        """Three panels, each with its own axis: a table, a k and an epsilon are different promises."""
         numbered = list(enumerate(self._releases.items(), start=1))
         lines = [(number, one, self._compared.get(name, {})) for number, (name, one) in numbered]
         self._charts.clear()
@@ -198,7 +201,7 @@ class _ReleasesPage:
         self._update(*self._releases)
 
     def _update(self, *names: str) -> None:
-        """What is known about the releases now, in their lines, on the charts and next to them."""
+        """Show what is known about the releases, in their lines, on the charts and next to them."""
         self._draw_charts()
         self._message.clear()
         with self._message:
@@ -273,11 +276,11 @@ class _ReleasesPage:
             Ways(self._session, self._bar, name)
             if one["kind"] == "topdown" and one["is_private"] and "extension" not in one["promises"]:
                 button("Extend…", partial(self._extend, name), kind="mini")
-        published = tag("div")  # last: its answer comes late, and must not move the buttons
+        published = tag("div")  # placed last: its answer comes late and must not move the buttons
         return _ReleaseDetail(state, promises, published)
 
     def _fill_detail(self) -> None:
-        """What is known about the chosen release now."""
+        """Show what is known about the chosen release."""
         name, parts = self._state.chosen, self._parts
         if name is None or parts is None:
             return
@@ -354,7 +357,7 @@ class _ReleasesPage:
 
 
 def verdict_on(releases: Mapping[str, JobAnswer], outcomes: Mapping[str, JobAnswer]) -> None:
-    """What the checks made so far say about all releases."""
+    """The verdict of the checks so far on all releases."""
     passed = {
         name: False if one["problem"] else outcomes[name]["passed"] if name in outcomes else None
         for name, one in releases.items()
@@ -378,7 +381,7 @@ def _part(title: str, lines: list[str]) -> None:
 
 
 def _shortened(checks: list[JobAnswer]) -> list[JobAnswer]:
-    """The checks of files that are unchanged as one line, below what is said about their content."""
+    """The checks of unchanged files as one line, below the checks of their content."""
     same = [check for check in checks if check["passed"] and check["name"].startswith("file ")]
     together = {"name": counted(len(same), "file"), "passed": True, "found": "unchanged"}
     return [*(check for check in checks if check not in same), *([together] if same else [])]
@@ -425,5 +428,5 @@ def _released(one: JobAnswer) -> str:
     if one["kind"] == "groups":
         return f"How many groups have each size, at {len(one['levels'])} levels; {results['total_groups']:,} groups."
     if one["kind"] == "topdown":
-        return f"{results['people']:,} people, one line each, at {len(one['levels'])} levels."
+        return f"{results['people']:,} people, one row each, at {len(one['levels'])} levels."
     return f"{len(one['tables'])} tables."

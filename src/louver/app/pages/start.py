@@ -37,7 +37,10 @@ class _ProjectPanel:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        text = "A project stores how a file is read, roles, hierarchies, the tables you tried and your requirements for microdata. It contains columns and labels, never records or counts: keep it confidential."
+        text = (
+            "A project stores how a file is read, roles, hierarchies, the tables you tried and your requirements for microdata. It "
+            "contains columns and labels, never records or counts: keep it confidential."
+        )
         tag("p", "s sub", text)
         choose = tag("input", "gone", type="file", accept=".json", aria_label="Project file", tabindex=-1)
         choose.on("change", js_handler="(e) => louver.upload(e.target.files[0], 'project')")
@@ -76,7 +79,7 @@ class _ProjectPanel:
                 problem(sentence)
 
     def _paint(self) -> None:
-        """Ask for the data that a project is waiting for."""
+        """Ask for the data that a project needs."""
         if self._message.is_deleted or self._session.project is None:
             return
         wanted = self._session.project.data.name

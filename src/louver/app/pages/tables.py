@@ -87,7 +87,7 @@ def _take_sample(session: Session) -> None:
 
 
 class _TablesPage:
-    """The elements of the page, and what happens to them."""
+    """The elements of the page and their behaviour."""
 
     def __init__(self, session: Session) -> None:
         assert session.opened is not None
@@ -130,7 +130,7 @@ class _TablesPage:
         self.shelves.hear("split", lambda name: self.split(name, ()))
 
     async def start(self) -> None:
-        """Count the file unless this has been done, and audit the latest arrangement."""
+        """Count the file if necessary, and audit the latest arrangement."""
         if not self.state.attributes:
             found = await self.bar.do(counted, self.opened.path, self.opened.source, key="count")
             if found is None:
@@ -155,7 +155,7 @@ class _TablesPage:
         return is_any
 
     async def check(self, words: str, before: ArrangedTable | None = None) -> None:
-        """Audit the current arrangement; until then the screen is out of date. What falls since `before` is shown."""
+        """Audit the current arrangement; until then the screen is out of date. Cells that became disclosed since `before` are marked."""
         self.checks += 1
         number = self.checks
         self.shelves.put(shelves=self.state.shelves())
@@ -166,30 +166,32 @@ class _TablesPage:
             self._show_numbers(False)
             return
         try:
-            asked = self.asked()
+            arranged = self.arranged()
         except LouverError as error:
             self.bar.tell(str(error))
             return
         self.view = replace(self.view, before=before)
         if before is None:
             self.view = replace(self.view, lines=(0, 60), cols=(0, 40), folded=frozenset())
-        found = await self.bar.do(audited, asked, self.view, key="audit")
-        if found is None or number != self.checks:  # by now something else is arranged, or no table at all
+        found = await self.bar.do(audited, arranged, self.view, key="audit")
+        if (
+            found is None or number != self.checks
+        ):  # the arrangement has changed meanwhile, or there is no table
             return
-        await self._compare_with(asked)
-        self.state.remember(words, asked.options, found)
+        await self._compare_with(arranged)
+        self.state.remember(words, arranged.options, found)
         if not self.bar.is_gone:
-            self.shown = asked
+            self.shown = arranged
             self._paint(found)
 
-    async def _compare_with(self, asked: ArrangedTable) -> None:
-        """Measure what was tried against the new base, if the base has changed."""
-        if asked.base != self.state.base:
+    async def _compare_with(self, arranged: ArrangedTable) -> None:
+        """Compare everything tried with the new base, if the base has changed."""
+        if arranged.base != self.state.base:
             tried = [one.options for one in self.state.tries]
-            kept = await self.session.ask(measured, asked, tried, key="") if tried else []
-            self.state.rebase(asked.base, kept)
+            kept = await self.session.ask(measured, arranged, tried, key="") if tried else []
+            self.state.rebase(arranged.base, kept)
 
-    def asked(self) -> ArrangedTable:
+    def arranged(self) -> ArrangedTable:
         options = self.state.options()
         return ArrangedTable(
             path=self.opened.path,
@@ -200,7 +202,7 @@ class _TablesPage:
         )
 
     def call(self) -> Call | None:
-        """What is on the screen, as a call to the verb."""
+        """The table on the screen, as a call of the verb."""
         if not self.state.rows or not self.state.cols:
             return None
         return Call(
@@ -211,7 +213,7 @@ class _TablesPage:
             function="bounds",
         )
 
-    # What people do.
+    # Actions of the user.
 
     async def moved(self, move: dict[str, Any]) -> None:
         words = self.state.move(str(move["name"]), str(move["to"]), int(move["index"]))
@@ -234,13 +236,13 @@ class _TablesPage:
             await self.go_back(number)
 
     async def suggest(self) -> None:
-        """Redesigns of the current table; what they keep is measured against it, as in the verb."""
-        asked = self.asked()
-        asked = replace(asked, base=asked.options)
-        found = await self.long.do(suggested, asked, SUGGEST_SECONDS, "attribute", key="suggest")
+        """Redesigns of the current table; the information they keep is measured relative to it, as in the verb."""
+        arranged = self.arranged()
+        arranged = replace(arranged, base=arranged.options)
+        found = await self.long.do(suggested, arranged, SUGGEST_SECONDS, "attribute", key="suggest")
         if found is None:
             return
-        await self._compare_with(asked)
+        await self._compare_with(arranged)
         self.state.take_suggestions(found)
         if self.long.is_gone:
             return
@@ -256,16 +258,16 @@ class _TablesPage:
             if self._is_shown(shown):
                 self.grid.put(win={**found, "table": self.number})
 
-    def _is_shown(self, asked: ArrangedTable) -> bool:
+    def _is_shown(self, arranged: ArrangedTable) -> bool:
         """Whether a table is still on the screen."""
-        return asked is self.shown and not self.bar.is_gone
+        return arranged is self.shown and not self.bar.is_gone
 
     def only_known(self) -> None:
         """Leave out the records that lack a value of a column that could appear in a table."""
         self.session.only_known(self.state.missing)
         self.session.show("tables")
 
-    # What is drawn.
+    # Drawing.
 
     def _paint_unusable(self) -> None:
         self.find.clear()
@@ -309,8 +311,8 @@ class _TablesPage:
     def _draw_grid(self) -> None:
         with Tag("section", "card grid") as self.table:
             with Tag("div", "row between gridtop"):
-                segments(SAYS, "range", lambda says: self.look(says=says), "What cells say")
-                self.rows_told = Tag("span", "s sub")
+                segments(SAYS, "range", lambda says: self.look(says=says), "Content of cells")
+                self.row_counts = Tag("span", "s sub")
             self.grid = HeatGrid()
         self.grid.hear("view", lambda seen: self.look(lines=tuple(seen["lines"]), cols=tuple(seen["cols"])))
         self.grid.hear("cell", self.explain)
@@ -357,14 +359,14 @@ class _TablesPage:
         for state, (_, number) in self.tile.items():
             number.set_text(f"{tiles[state]:,}")
         people = summary["rows"] - summary["zero_rows"]
-        self.rows_told.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
+        self.row_counts.set_text(f"{people:,} rows with people, {summary['zero_rows']:,} without")
         self.grid.put(win={**found["window"], "table": self.number}, tip=None)
         self.session.say(f"{self.state.words_now()}. {_plural(tiles['small'], 'small count')} disclosed.")
         self._paint_verdict(found["verdict"], found["n"], found["fallen"])
         self.side.paint()
 
     def _paint_verdict(self, content: dict[str, Any], n: int, fallen: int | None) -> None:
-        """The verb's own verdict, and what it was asked about."""
+        """The verb's own verdict, and its scope."""
         note = (
             f"From the row percentages and the {n:,} people alone. It says nothing about other tables of the same people; "
             "Publish audits it together with them."
@@ -375,7 +377,7 @@ class _TablesPage:
                 if fallen is None
                 else f" {_plural(fallen, 'cell')} {'falls' if fallen == 1 else 'fall'} by the last."
             )
-            note = f"With {_plural(len(self.state.given), 'thing')} that outsiders know besides.{falls}"
+            note = f"With {_plural(len(self.state.given), 'fact')} that outsiders know in addition.{falls}"
         self._say(content["level"], content["sentence"], " ".join(content["reasons"]), note)
 
     def _say(self, kind: str, bold: str, text: str, note: str = "") -> None:
@@ -393,10 +395,10 @@ class _TablesPage:
     def open_together(self) -> None:
         """Audit several of the arrangements as if all were published."""
         with drawer("What they disclose together", is_slim=True):
-            TogetherPanel(self.session, self.state, self.asked())
+            TogetherPanel(self.session, self.state, self.arranged())
 
     def open_limits(self) -> None:
-        """What counts as small, as certain, and as too close."""
+        """The limits for small counts, revealing rows and narrow ranges."""
         typed = {name: f"{getattr(self.state, name):g}" for name in LIMITS}
         with drawer("Limits", is_slim=True):
             for name, text in LIMITS.items():
@@ -420,7 +422,8 @@ class _TablesPage:
             self.session,
             self.state,
             "table",
-            "The row percentages as arranged, with the number of people. They are audited alone and together with everything in the register, and entered there: as CSV, Parquet and a report.",
+            "The row percentages as arranged, with the number of people. They are audited alone and together with everything in the "
+            "register, and entered there: as CSV, Parquet and a report.",
             self._publication,
             self._publishing_choices,
         )
@@ -444,12 +447,12 @@ class _TablesPage:
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
         given |= {"new_population": self.state.new_population, "count_people": self.state.count_people}
         given |= {"person": self.session.state(ColumnChoices).person or None}
-        units = self.session.state(ColumnChoices).named("unit")
+        units = self.session.state(ColumnChoices).with_role("unit")
         given |= {"unit": units[0]} if units and not self.state.count_people else {}
         return publish_table, self.opened.path, self.opened.source, self.state.options(), given, out
 
     def open_knowledge(self) -> None:
-        """What outsiders know besides the table, and which cells are disclosed because of it."""
+        """What outsiders know in addition to the table, and which cells it discloses."""
         with drawer("What outsiders know", is_slim=True) as self.knowledge:
             Tag(
                 "p",
@@ -467,7 +470,7 @@ class _TablesPage:
                         aria_label="Remove",
                     )
             if self.pinned is None:
-                Tag("p", "s", "Click a cell of the table to say something about it.")
+                Tag("p", "s", "Click a cell of the table to add a fact about it.")
                 return
             statement(self.pinned, lambda one: self.know([*self.state.given, one]))
 
@@ -475,11 +478,11 @@ class _TablesPage:
         await self.know([one for i, one in enumerate(self.state.given) if i != position])
 
     async def know(self, given: list[dict[str, Any]]) -> None:
-        asked, before = self.asked(), self.state.given
+        arranged, before = self.arranged(), self.state.given
         self.state.given = given
         more = len(given) > len(before)
         words = f"Outsiders know {_plural(len(given), 'thing')}" if given else "Outsiders know nothing else"
-        await self.check(words, asked if more else None)
+        await self.check(words, arranged if more else None)
         wrong = self.bar.sentence
         if wrong:
             self.state.given = before

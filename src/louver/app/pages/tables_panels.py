@@ -94,7 +94,7 @@ class CategoriesPanel:
 
     async def _do(self, words: str) -> None:
         await self._check(words)
-        if not self._drawer.is_deleted:  # closed, or the page left, while it was audited
+        if not self._drawer.is_deleted:  # the drawer was closed, or the page left, during the audit
             self._draw()
 
 
@@ -104,20 +104,20 @@ BOUNDS = {"exactly": "exactly", "at_least": "at least", "at_most": "at most"}
 
 def statement(cell: Mapping[str, Any], add: Callable[[dict[str, Any]], Any]) -> None:
     """A form about an explained cell; `add` receives its content in the form of the verb's `given`."""
-    asked = {"about": "cell", "bound": "exactly", "number": ""}
+    form = {"about": "cell", "bound": "exactly", "number": ""}
     Tag("p", "s b", str(cell["where"]))
     with Tag("div", "row"):
-        select(ABOUT, "cell", lambda v: asked.update(about=v), "About")
-        select(BOUNDS, "exactly", lambda v: asked.update(bound=v), "Bound")
+        select(ABOUT, "cell", lambda v: form.update(about=v), "About")
+        select(BOUNDS, "exactly", lambda v: form.update(bound=v), "Bound")
         number = Tag("input", "inp", type="number", min=0, aria_label="Number of people", style="width:90px")
-        number.changed(lambda v: asked.update(number=v), "input")
+        number.changed(lambda v: form.update(number=v), "input")
         Tag("span", "s", "people")
 
     async def take() -> None:
-        if asked["number"].isdecimal():
+        if form["number"].isdecimal():
             row, col = cell["labels"]
-            where = {"row": row} | ({"col": col} if asked["about"] == "cell" else {})
-            await add({**where, asked["bound"]: int(asked["number"])})
+            where = {"row": row} | ({"col": col} if form["about"] == "cell" else {})
+            await add({**where, form["bound"]: int(form["number"])})
 
     button("Add", take, kind="pri")
 
@@ -128,8 +128,8 @@ SECONDS = 20.0
 class TogetherPanel:
     """Choose arrangements that were tried and audit them as if all of them were published."""
 
-    def __init__(self, session: Session, state: Tables, asked: ArrangedTable) -> None:
-        self.session, self.state, self.asked = session, state, asked
+    def __init__(self, session: Session, state: Tables, form: ArrangedTable) -> None:
+        self.session, self.state, self.form = session, state, form
         self.chosen: set[int] = {state.current}
         Tag(
             "p",
@@ -153,14 +153,14 @@ class TogetherPanel:
         made.set(aria_pressed=str(number in self.chosen).lower())
 
     async def run(self) -> None:
-        """Audit what is chosen."""
+        """Audit the chosen arrangements."""
         tries = [one for one in self.state.tries if one.number in self.chosen]
         if not tries:
             self.bar.tell("choose at least one table.")
             return
         options = [one.options for one in tries]
         found = await self.bar.do(
-            together, self.asked.path, self.asked.source, options, self.state.within, SECONDS, key="together"
+            together, self.form.path, self.form.source, options, self.state.within, SECONDS, key="together"
         )
         if found is not None and not self.bar.is_gone:
             self._paint(found, [one.number for one in tries])
@@ -168,7 +168,7 @@ class TogetherPanel:
     def _paint(self, found: dict[str, Any], numbers: list[int]) -> None:
         content, summary = found["verdict"], found["summary"]
         looked = (
-            f"{summary['targets']:,} cells were looked at, {summary['certified']:,} bounds are proved tight."
+            f"{summary['targets']:,} cells were examined, {summary['certified']:,} bounds are proved tight."
         )
         self.message.clear()
         with self.message:
@@ -223,7 +223,7 @@ class TriedPanel:
         self.paint()
 
     def paint(self) -> None:
-        """Draw what is new."""
+        """Draw the changes."""
         placed = [_point(one) for one in self._state.tries if one.kept is not None]
         self._chart.put(points=placed, chosen=self._state.current)
         self._paint_list()

@@ -14,9 +14,9 @@ from louver.schema.validate import validated
 __all__ = ["SHELVES", "Tables", "Try", "Waiting", "natural_name"]
 
 SHELVES = {
-    "rows": ("Rows", "Drag here what distinguishes people, or press R"),
-    "cols": ("Columns", "Drag here what is published about them, or press C"),
-    "out": ("Left out", "Drag here to sum over, or press O"),
+    "rows": ("Rows", "Drag here the attributes that outsiders know, or press R"),
+    "cols": ("Columns", "Drag here the attributes to publish, or press C"),
+    "out": ("Left out", "Drag here the attributes to sum over, or press O"),
 }
 MOST_CELLS = 300_000
 MOST_LEVELS = 20
@@ -104,7 +104,7 @@ class Tables:
     certain: float = 100.0
     within: float = 0.0
     waiting: list[Waiting] = field(default_factory=list)
-    """Arrangements of a project, the one shown last at the end."""
+    """Arrangements of a project; the one shown most recently comes last."""
 
     @property
     def has_work(self) -> bool:
@@ -116,7 +116,7 @@ class Tables:
         return self.path[-1] if self.path else 0
 
     def open(self, found: dict[str, Any]) -> None:
-        """Take a counted file: the last attributes with few categories are the columns, as many others as fit the rows."""
+        """Take a counted file: the last attributes with few categories become the columns, and as many others as fit become the rows."""
         self.attributes, self.unusable, self.n = found["attributes"], found["left"], found["n"]
         self.missing = found["missing"]
         few = [a for a in self.attributes if 1 < len(a["labels"]) <= MOST_LEVELS]
@@ -133,7 +133,7 @@ class Tables:
         self.base = None
 
     def base_of(self, options: BoundsOptions) -> BoundsOptions:
-        """The table that this one is compared with; this one itself where it has other attributes or tells about none of its columns."""
+        """The table that this one is compared with; this one itself if its attributes differ or that table has none of its columns."""
         base = self.base
         if base is None or not set(options.cols) & set(base.cols):
             return options
@@ -179,7 +179,7 @@ class Tables:
         return {new: tuple(old) for new, old in found.items()}
 
     def move(self, name: str, to: str, index: int) -> str:
-        """Put an attribute on a shelf; what was done, in words."""
+        """Put an attribute on a shelf; returns the change in words."""
         if to not in SHELVES or name not in (*self.rows, *self.cols, *self.out):
             return ""
         before = next(key for key in SHELVES if name in getattr(self, key))
@@ -218,15 +218,15 @@ class Tables:
         """The current arrangement, as options of the verb."""
         shown = (*self.rows, *self.cols)
         recode = {name: merged for name, merged in self.merged.items() if merged and name in shown}
-        asked: dict[str, Any] = {"rows": list(self.rows), "cols": list(self.cols)}
-        asked |= {"recode": recode} if recode else {}
-        asked |= {"given": self.given} if self.given else {}
-        asked |= {} if self.decimals is None else {"decimals": self.decimals}
-        asked |= {"small": self.small, "certain": self.certain}
-        return validated(BoundsOptions, asked)
+        request: dict[str, Any] = {"rows": list(self.rows), "cols": list(self.cols)}
+        request |= {"recode": recode} if recode else {}
+        request |= {"given": self.given} if self.given else {}
+        request |= {} if self.decimals is None else {"decimals": self.decimals}
+        request |= {"small": self.small, "certain": self.certain}
+        return validated(BoundsOptions, request)
 
     def in_order(self) -> list[Waiting]:
-        """What was tried, as a project keeps it: the arrangement that is shown last at the end."""
+        """The arrangements tried, for a project; the one shown most recently comes last."""
         tried = sorted(self.tries, key=lambda one: one.number == self.current)
         return [*self.waiting, *(Waiting(one.words, one.options) for one in tried)]
 
@@ -266,7 +266,7 @@ class Tables:
         self.small, self.certain, self.within = given["small"], given["certain"], within
 
     def remember(self, words: str, options: BoundsOptions, found: dict[str, Any]) -> None:
-        """Note what was audited; the same arrangement keeps its number."""
+        """Record an audited arrangement; the same arrangement keeps its number."""
         known = next((one for one in self.tries if one.is_same(options)), None)
         if known is None:
             summary = found["summary"]
@@ -285,7 +285,7 @@ class Tables:
             self.path.append(known.number)
 
     def take_suggestions(self, found: dict[str, Any]) -> None:
-        """Add redesigns to what can be chosen."""
+        """Add redesigns to the choices."""
         for line in found["lines"]:
             options = validated(BoundsOptions, _suggested(line, found["asked"]))
             if any(one.is_same(options) for one in self.tries):
@@ -316,11 +316,11 @@ class Tables:
             )
 
     def restore(self, number: int) -> None:
-        """Arrange the table as it was."""
+        """Restore the arrangement."""
         self.arrange(next(one.options for one in self.tries if one.number == number))
 
     def before(self) -> int | None:
-        """The previous arrangement; going there undoes the step."""
+        """Return to the previous arrangement, which undoes a step."""
         if len(self.path) < 2:
             return None
         self.path.pop()
@@ -339,7 +339,7 @@ class Tables:
         self.sort_by = by
 
     def sorted(self) -> list[Try]:
-        """Least risky first, then what keeps most, or by the column that was chosen."""
+        """Least risky first, then most informative first, or by the chosen column."""
         return sorted(self.tries, key=ORDERS[self.sort_by], reverse=self.is_reversed)
 
     def best(self) -> str:
@@ -357,12 +357,12 @@ class Tables:
         )
 
     def _is_compared(self, options: BoundsOptions) -> bool:
-        """Whether a search from these options speaks of what is compared now: the same question, published in the same form."""
+        """Whether a search from these options applies to the current comparison: the same question, published in the same form."""
         now = self.now()
         return self.base == options and now is not None and now.options.decimals == options.decimals
 
     def given_text(self, one: dict[str, Any]) -> str:
-        """A statement in words."""
+        """A fact in words."""
         bound = next(key for key in ("exactly", "at_least", "at_most") if key in one)
         where = ", ".join([*one["row"].values(), *one.get("col", {}).values()])
         return f"{where}: {bound.replace('_', ' ')} {one[bound]:,} people"
@@ -372,11 +372,11 @@ def _unordered(options: BoundsOptions) -> dict[str, Any]:
     return options.model_dump() | {"rows": sorted(options.rows), "cols": sorted(options.cols)}
 
 
-def _suggested(line: dict[str, Any], asked: BoundsOptions) -> dict[str, Any]:
-    """A redesign as the verb takes it: published in the form, and judged by the thresholds, that it was searched for."""
+def _suggested(line: dict[str, Any], request: BoundsOptions) -> dict[str, Any]:
+    """A redesign as the verb takes it: in the published form and with the thresholds for which it was found."""
     found: dict[str, Any] = {"rows": line["rows"], "cols": line["cols"]}
     found |= {"recode": line["recodes"]} if line["recodes"] else {}
-    kept = {name: getattr(asked, name) for name in ("decimals", "small", "certain")}
+    kept = {name: getattr(request, name) for name in ("decimals", "small", "certain")}
     return found | {name: value for name, value in kept.items() if value is not None}
 
 

@@ -48,54 +48,55 @@ HELP = {
 
 async def build(session: Session) -> None:
     """Draw the page."""
-    asked = session.state(TopDownChoices)
-    if asked.spec is None and asked.files is None:
-        asked.spec = session.setup.topdown
+    form = session.state(TopDownChoices)
+    if form.spec is None and form.files is None:
+        form.spec = session.setup.topdown
     session.receivers["spec"] = Receiver(
         partial(_take, session),
         (ENDING, *UPLOADS),
         MAX_UPLOAD,
         "a spec (.toml), or a table that it names",
     )
-    is_extension = asked.spec is not None and extends_of(asked.spec) is not None
-    if asked.extending and not is_extension and (asked.spec is not None or asked.files is None):
-        await BeginExtension(session, asked).start()
+    is_extension = form.spec is not None and extends_of(form.spec) is not None
+    if form.extending and not is_extension and (form.spec is not None or form.files is None):
+        await BeginExtension(session, form).start()
         return
-    if asked.spec is None:
-        _no_spec(session, asked)
+    if form.spec is None:
+        _no_spec(session, form)
         return
     if is_extension:
-        await ExtensionPage(session, asked).start()
+        await ExtensionPage(session, form).start()
     else:
-        await _TopDownPage(session, asked).start()
+        await _TopDownPage(session, form).start()
 
 
 async def _take(session: Session, path: str, name: str) -> None:
-    """Take in a spec, or a file that one names; what is complete is opened."""
-    asked = session.state(TopDownChoices)  # its state once the file has arrived
-    files = asked.files or SpecFiles(session.folder / "spec", session.setup.file)
+    """Accept a spec, or a file that it names; a complete set is opened."""
+    form = session.state(TopDownChoices)  # the state once the file has arrived
+    files = form.files or SpecFiles(session.folder / "spec", session.setup.file)
     files.take(Path(path), name)
-    asked.open(None)
-    asked.files = files
-    if files.spec and all(one.is_there or one.role == "records" for one in files.named()):
-        asked.spec = files.ready()
+    form.open(None)
+    form.files = files
+    if files.spec and all(one.is_there or one.role == "records" for one in files.files_named()):
+        form.spec = files.ready()
     session.show("topdown")
 
 
-def _no_spec(session: Session, asked: TopDownChoices) -> None:
-    """What to do next: choose a spec, or the files that it names."""
+def _no_spec(session: Session, form: TopDownChoices) -> None:
+    """The next step: choosing a spec, or the files that it names."""
     head("TopDown", "private microdata over a tree of regions")
-    files = asked.files
+    files = form.files
     if files is None:
         with (
             empty(
                 "No spec yet",
-                "A spec lists the regions, attributes and questions. Choose it together with the public files that it names, or try the sample: a county of 1,092 blocks.",
+                "A spec lists the regions, attributes and queries. Choose it together with the public files that it names, or try the "
+                "sample: a county of 1,092 blocks.",
             ),
             tag("div", "row"),
         ):
             choose_files("Choose files", "pri")
-            button("Try the sample", partial(take_sample, session, asked))
+            button("Try the sample", partial(take_sample, session, form))
         return
     title = "The spec names more files" if files.spec else "The spec itself is missing"
     text = (
@@ -105,9 +106,9 @@ def _no_spec(session: Session, asked: TopDownChoices) -> None:
     )
     with empty(title, text):
         try:
-            listed = [(one.name, one.role, one.is_there) for one in files.named()] if files.spec else []
+            listed = [(one.name, one.role, one.is_there) for one in files.files_named()] if files.spec else []
         except LouverError as error:
-            _spoilt(asked, str(error))
+            _spoilt(form, str(error))
             listed = []
         with table({"File": "", "What for": "", "": ""}):
             for name, role, is_there in listed or [(name, "", True) for name in sorted(files.names)]:
@@ -118,17 +119,17 @@ def _no_spec(session: Session, asked: TopDownChoices) -> None:
                         pill("here", "ok", "ok") if is_there else pill("missing", "care", "warning")
         with tag("div", "row"):
             choose_files("Choose files", "pri")
-            button("Begin anew", partial(_begin_anew, session, asked))
+            button("Begin anew", partial(_begin_anew, session, form))
 
 
-def _spoilt(asked: TopDownChoices, sentence: str) -> None:
+def _spoilt(form: TopDownChoices, sentence: str) -> None:
     with tag("div", "problem", role="alert"):
         icon("warning", "mini")
         tag("span", text=sentence[:1].upper() + sentence[1:])
 
 
-def _begin_anew(session: Session, asked: TopDownChoices) -> None:
-    asked.open(None)
+def _begin_anew(session: Session, form: TopDownChoices) -> None:
+    form.open(None)
     session.show("topdown")
 
 
@@ -136,21 +137,21 @@ class _TopDownPage(SpecForm):
     """The sliders, the forecast and the outcome."""
 
     async def start(self) -> None:
-        asked = self._asked
+        form = self._choices
         with head("TopDown", "private microdata over a tree of regions"):
             self._knowledge = tag("div")
-            ledger = None if asked.is_sample else self._session.setup.ledger
-            copy_button(lambda: repeated(asked, ledger))
+            ledger = None if form.is_sample else self._session.setup.ledger
+            copy_button(lambda: repeated(form, ledger))
         self._bar = RunBar(self._session, "quick")
-        if asked.about is None:
+        if form.about is None:
             about = await self._bar.do(described, self._spec, key="spec")
             if about is None:
                 with tag("div", "row"):
                     choose_files("Choose files", "pri")
-                    button("Try the sample", partial(take_sample, self._session, asked))
+                    button("Try the sample", partial(take_sample, self._session, form))
                 return
-            asked.reset(about)
-        about = asked.about
+            form.reset(about)
+        about = form.about
         assert about is not None
         with self._knowledge:
             pill("public knowledge is consistent", "ok", "ok") if about["is_consistent"] else pill(
@@ -162,14 +163,14 @@ class _TopDownPage(SpecForm):
                 self._forecast = card()
                 self._strip = Strip(
                     self._session,
-                    asked,
+                    form,
                     records="the records that the spec names",
                     stem="topdown",
-                    loss=lambda: asked.loss,
+                    loss=lambda: form.loss,
                     job=self._job,
                     title=lambda found: f"Released: {found['people']:,} people.",
-                    is_sample=lambda: asked.is_sample,
-                    is_paid=lambda: (is_paid, self._spec, asked.section()),
+                    is_sample=lambda: form.is_sample,
+                    is_paid=lambda: (is_paid, self._spec, form.section()),
                     ways=self._offer_extension,
                 )
         self._bar.dim(self._forecast)
@@ -178,17 +179,17 @@ class _TopDownPage(SpecForm):
         await self._strip.start()
 
     def _job(self) -> tuple[Any, ...] | str:
-        return self._missing() or (released, self._spec, self._asked.section())
+        return self._missing() or (released, self._spec, self._choices.section())
 
     def _offer_extension(self, name: str) -> None:
         button("Extend…", partial(self._extend, name), kind="mini")
 
     def _extend(self, name: str) -> None:
-        self._asked.extending = name
+        self._choices.extending = name
         self._session.show("topdown")
 
     def _draw_form(self) -> None:
-        about = self._asked.about
+        about = self._choices.about
         assert about is not None
         self._form.clear()
         with self._form:
@@ -205,8 +206,8 @@ class _TopDownPage(SpecForm):
                 tag("p", "s sub", "Exact numbers are not protected." if about["exact"] else "Nothing.")
 
     def _draw_choices(self) -> None:
-        """What the options models ask for in addition to the budget."""
-        chosen = self._asked.choices
+        """Fields of the options models other than the budget."""
+        chosen = self._choices.choices
         self._draw_neighbours()
         tag("p", "s sub", "Estimator")
         names = {name: name for name in ESTIMATORS}
@@ -223,7 +224,7 @@ class _TopDownPage(SpecForm):
         )
 
     async def _set_estimator(self, value: str) -> None:
-        self._asked.choices["estimator"] = value
+        self._choices.choices["estimator"] = value
         self._draw_form()
         await self._update()
 
@@ -240,28 +241,28 @@ class _TopDownPage(SpecForm):
         await self._set("intervals", int(value) if value.isdecimal() else value)
 
     async def _update(self, simulations: int = 0) -> None:
-        """The forecast of what is chosen now; a later choice overtakes an earlier one. Until it arrives, nothing can be spent."""
-        self._asked.loss = None
+        """The forecast of the current choices; a later choice replaces an earlier one. Until it arrives, nothing can be spent."""
+        self._choices.loss = None
         self._strip.draw()
-        found = await self._bar.do(planned, self._spec, self._asked.section(), simulations, key="forecast")
+        found = await self._bar.do(planned, self._spec, self._choices.section(), simulations, key="forecast")
         if found is not None and not self._bar.is_gone:
-            self._asked.loss = loss_of(found["loss"])
+            self._choices.loss = loss_of(found["loss"])
             self._draw_forecast(found)
             await self._strip.update()
 
     def _look_at(self, found: JobAnswer, query: str) -> None:
         """The forecast of another question."""
-        self._asked.query = query
+        self._choices.query = query
         self._draw_forecast(found)
 
     def _draw_forecast(self, found: JobAnswer) -> None:
-        about = self._asked.about
+        about = self._choices.about
         assert about is not None
         regions = {level["name"]: level["regions"] for level in about["levels"]}
         names = list(dict.fromkeys(line["query"] for line in found["lines"]))
-        query = self._asked.query if self._asked.query in names else found["total"]
+        query = self._choices.query if self._choices.query in names else found["total"]
         shown = [line for line in found["lines"] if line["query"] == query]
-        lines = [line for line in shown if line["plan"] == "asked"]
+        lines = [line for line in shown if line["plan"] == "form"]
         equal = {line["level"]: line["mean_absolute"] for line in shown if line["plan"] == "equal"}
         widest = max([*(line["mean_absolute"] for line in lines), *equal.values()], default=0) or 1
         columns = {"Level": "", "Regions": "r", "Typical error": "r", "people": ""}

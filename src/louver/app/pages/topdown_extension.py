@@ -35,12 +35,12 @@ AS_SPEC = "as the spec says"
 class BeginExtension:
     """A release has been chosen: which spec or ready schema should extend it?"""
 
-    def __init__(self, session: Session, asked: TopDownChoices) -> None:
-        self._session, self._asked = session, asked
+    def __init__(self, session: Session, chosen: TopDownChoices) -> None:
+        self._session, self._choices = session, chosen
 
     async def start(self) -> None:
-        """Draw it."""
-        asked, name = self._asked, self._asked.extending
+        """Draw the panel."""
+        chosen, name = self._choices, self._choices.extending
         head("TopDown", "extend a release")
         with empty(f"Extend the release {name}", BEGIN):
             with tag("div", "row wrap"):
@@ -51,11 +51,11 @@ class BeginExtension:
                 "p", "s sub", "Ready-made schemas are offered once the spec of the release is open here."
             )
             self._bar = RunBar(self._session, "quick")
-        if asked.spec is None:
+        if chosen.spec is None:
             return
         note.text = ""
         releases = str(self._session.setup.releases)
-        found = await self._bar.do(fitting_schemas, str(asked.spec), releases, name, key="schemas")
+        found = await self._bar.do(fitting_schemas, str(chosen.spec), releases, name, key="schemas")
         if found is None or self._bar.is_gone:
             return
         note.text = (
@@ -68,122 +68,122 @@ class BeginExtension:
                 button(f"Use {schema}", partial(self._take_ready, schema))
 
     async def _take_ready(self, schema: str) -> None:
-        asked, name, session = self._asked, self._asked.extending, self._session
+        chosen, name, session = self._choices, self._choices.extending, self._session
         releases = str(session.setup.releases)
-        folder = str(session.folder if asked.files is None else asked.files.folder)
-        made = await self._bar.do(ready_spec, str(asked.spec), releases, name, schema, folder, key="ready")
+        folder = str(session.folder if chosen.files is None else chosen.files.folder)
+        made = await self._bar.do(ready_spec, str(chosen.spec), releases, name, schema, folder, key="ready")
         if made is not None:
-            asked.open_ready(Path(made), schema)
+            chosen.open_ready(Path(made), schema)
             session.show("topdown")
 
     def _back(self) -> None:
-        self._asked.extending = ""
+        self._choices.extending = ""
         self._session.show("topdown")
 
 
 class ExtensionPage(SpecForm):
-    """The budget of an extension, what it adds to the release, and what came of it."""
+    """The budget of an extension, what it adds to the release, and the outcome."""
 
     async def start(self) -> None:
-        """Draw it."""
-        asked, setup = self._asked, self._session.setup
+        """Draw the panel."""
+        chosen, setup = self._choices, self._session.setup
         with head("TopDown", "extend a release"):
-            copy_button(lambda: repeated(asked, setup.ledger))
+            copy_button(lambda: repeated(chosen, setup.ledger))
         self._bar = RunBar(self._session, "quick")
         self._names = await self._bar.do(extendable, str(setup.releases), key="extendable") or []
         self._choose_first()
-        if asked.about is None:
+        if chosen.about is None:
             await self._describe()
         if self._bar.is_gone:
             return
         with tag("div", "across form"):
             self._form = card("stack form")
             with tag("div", "stack"):
-                if asked.about is not None:
+                if chosen.about is not None:
                     with card():
-                        self._draw_added(asked.about)
-                    self._draw_strip(asked.about)
+                        self._draw_added(chosen.about)
+                    self._draw_strip(chosen.about)
         self._draw_form()
-        if asked.about is not None:
+        if chosen.about is not None:
             await self._update()
             await self._strip.start()
 
     async def _describe(self) -> None:
         """Verify the release, and find out what the extension adds to it."""
-        asked, ledger = self._asked, self._session.setup.ledger
-        section = {} if asked.first is None else {"extends": str(asked.first)}
+        chosen, ledger = self._choices, self._session.setup.ledger
+        section = {} if chosen.first is None else {"extends": str(chosen.first)}
         paying = None if ledger is None else str(ledger)
         about = await self._bar.do(extension_described, self._spec, section, paying, key="spec")
         if about is not None:
-            asked.reset(about)
+            chosen.reset(about)
 
     def _choose_first(self) -> None:
         """Take the release that the user chose or that an uploaded spec names; no path of an uploaded spec is followed."""
-        asked, releases = self._asked, self._session.setup.releases.resolve()
-        if asked.extending in self._names and asked.first != releases / asked.extending:
-            asked.change_first(releases / asked.extending)
+        chosen, releases = self._choices, self._session.setup.releases.resolve()
+        if chosen.extending in self._names and chosen.first != releases / chosen.extending:
+            chosen.change_first(releases / chosen.extending)
         named = Path(extends_of(Path(self._spec)) or "").name
-        if asked.first is None and asked.files is not None and named in self._names:
-            asked.first = releases / named
-        asked.extending = ""
+        if chosen.first is None and chosen.files is not None and named in self._names:
+            chosen.first = releases / named
+        chosen.extending = ""
 
     def _draw_strip(self, about: JobAnswer) -> None:
-        asked = self._asked
+        chosen = self._choices
         self._strip = Strip(
             self._session,
-            asked,
+            chosen,
             records="the records that the spec names",
             stem=f"{about['first']}-extended",
-            loss=lambda: asked.loss,
+            loss=lambda: chosen.loss,
             job=self._job,
             title=lambda found: f"Released: {found['people']:,} people with their new attributes.",
-            is_paid=lambda: (is_extension_paid, self._spec, asked.section()),
+            is_paid=lambda: (is_extension_paid, self._spec, chosen.section()),
         )
 
     def _job(self) -> tuple[Any, ...] | str:
-        about = self._asked.about
+        about = self._choices.about
         assert about is not None
         refused: str = about["refused"] or self._missing()
-        return refused or (extended, self._spec, self._asked.section())
+        return refused or (extended, self._spec, self._choices.section())
 
     def _draw_form(self) -> None:
-        asked = self._asked
+        chosen = self._choices
         self._form.clear()
         with self._form:
             self._draw_spec()
             with tag("div", "pad part"):
                 tag("h3", text="Release to extend")
-                chosen = "" if asked.first is None else asked.first.name
-                own = {} if chosen else {"": AS_SPEC if asked.files is None else "choose one"}
+                first = "" if chosen.first is None else chosen.first.name
+                own = {} if first else {"": AS_SPEC if chosen.files is None else "choose one"}
                 select(
                     own | {name: name for name in self._names},
-                    chosen,
+                    first,
                     self._set_first,
                     "Release to extend",
                 )
-                if asked.before is not None or asked.files is not None:
+                if chosen.before is not None or chosen.files is not None:
                     button("Do not extend", self._leave, kind="mini ghost")
-            if asked.about is not None:
+            if chosen.about is not None:
                 self._draw_budget()
                 with tag("div", "pad"):
                     self._draw_neighbours()
 
     def _set_first(self, name: str) -> None:
         releases = self._session.setup.releases.resolve()
-        self._asked.change_first(releases / name if name in self._names else None)
+        self._choices.change_first(releases / name if name in self._names else None)
         self._session.show("topdown")
 
     def _leave(self) -> None:
-        self._asked.open(self._asked.before)
+        self._choices.open(self._choices.before)
         self._session.show("topdown")
 
     async def _update(self) -> None:
-        """What is asked for now; a later choice replaces an earlier one. Until it is known nothing can be spent."""
-        self._asked.loss = None
+        """The plan for the current choices; a later choice replaces an earlier one. Until it is known, nothing can be spent."""
+        self._choices.loss = None
         self._strip.draw()
-        found = await self._bar.do(extension_loss, self._spec, self._asked.section(), key="loss")
+        found = await self._bar.do(extension_loss, self._spec, self._choices.section(), key="loss")
         if found is not None and not self._bar.is_gone:
-            self._asked.loss = loss_of(found)
+            self._choices.loss = loss_of(found)
             self._draw_losses()
             await self._strip.update()
 
@@ -215,8 +215,8 @@ class ExtensionPage(SpecForm):
             self._losses = tag("div")
 
     def _draw_losses(self) -> None:
-        """What the release lost, what the extension loses, and their total, where they add up."""
-        about, loss = self._asked.about, self._asked.loss
+        """The privacy loss of the release, of the extension, and their total, if they add up."""
+        about, loss = self._choices.about, self._choices.loss
         assert about is not None and loss is not None
         first = loss_of(about["first_loss"])
         lines = [(about["first"], first.measure, first.amount), ("This extension", loss.measure, loss.amount)]
@@ -233,7 +233,7 @@ class ExtensionPage(SpecForm):
 
 
 def _kind(attribute: JobAnswer) -> None:
-    """Whether an attribute is new, finer or as it was."""
+    """Whether an attribute is new, finer or unchanged."""
     if attribute["before"] is None:
         pill("new", "acc")
     elif attribute["labels"] > attribute["labels_before"]:
@@ -243,7 +243,7 @@ def _kind(attribute: JobAnswer) -> None:
 
 
 def _kept(about: JobAnswer) -> list[str]:
-    """What stays, and what is kept in every smallest region."""
+    """What stays the same, and which bounds hold in every smallest region."""
     before, after = about["cells"]
     level = about["levels"][-1]["name"]
     lines = [

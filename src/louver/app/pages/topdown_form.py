@@ -1,4 +1,4 @@
-"""What a tab chose on the page TopDown, its form, and how it is written down: as a section of a spec, as a command and in Python."""
+"""The choices made in a tab on the page TopDown, the form, and the choices as a section of a spec, as a command and in Python."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ DELTA = "1e-10"
 
 
 class TopDownChoices:
-    """What a tab chose.
+    """The choices made in a tab.
 
     Attributes
     ----------
     spec : Path or None
         The spec that is read.
     extending : str
-        Name of the release to be extended, if one was chosen before the spec of the extension.
+        Name of the release to be extended, if it was chosen before the spec of the extension.
     first : Path or None
-        The release that is extended; None where the spec itself says which.
+        The release that is extended; None if the spec names it.
     ready : str
         Name of the ready schema that the spec was made from.
     before : Path or None
-        The spec of the first release, where that was open before a ready schema.
+        The spec of the first release, if it was open before a ready-made schema was chosen.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class TopDownChoices:
 
     @property
     def measure(self) -> str:
-        """What the slider moves."""
+        """The value of the slider."""
         return "rho" if self.budget == "rho" else "epsilon"
 
     def open(self, spec: Path | None, *, is_sample: bool = False) -> None:
@@ -105,7 +105,7 @@ class TopDownChoices:
         self.is_moved = False
 
     def section(self) -> dict[str, Any]:
-        """What differs from the spec, for its section; None removes a key."""
+        """Changes to the section of the spec; None removes a key."""
         about = self.about
         assert about is not None
         content: dict[str, Any] = {
@@ -135,23 +135,23 @@ def extends_of(spec: Path) -> str | None:
     return named if isinstance(named, str) else None
 
 
-def repeated(asked: TopDownChoices, ledger: Path | None) -> Repeatable | None:
-    """What was chosen, as the words of a command that repeats it; an upload keeps its name, the sample is written first."""
-    if asked.spec is None or asked.about is None:
+def repeated(chosen: TopDownChoices, ledger: Path | None) -> Repeatable | None:
+    """The choices, as the words of a command that repeats them; an upload keeps its name, the sample is written first."""
+    if chosen.spec is None or chosen.about is None:
         return None
-    spec, first, python = str(asked.spec), "", ""
-    section = asked.section()
-    if asked.is_sample:
-        spec = f"{SAMPLE}/data/{asked.spec.name}"
+    spec, first, python = str(chosen.spec), "", ""
+    section = chosen.section()
+    if chosen.is_sample:
+        spec = f"{SAMPLE}/data/{chosen.spec.name}"
         first = f"louver demo --files --out={SAMPLE}"
         python = f"from pathlib import Path\nfrom louver.data.samples import write_samples\nwrite_samples(Path('{SAMPLE}/data'))"
     files = {}
-    if section or asked.files is not None:
-        folder = Path() if asked.files is not None else Path(spec).parent
+    if section or chosen.files is not None:
+        folder = Path() if chosen.files is not None else Path(spec).parent
         spec = str(folder / "louver-explore.toml")
-        files = {spec: spec_text(asked.spec, section)}
-    out = asked.name or "release"
-    is_extension = extends_of(asked.spec) is not None
+        files = {spec: spec_text(chosen.spec, section)}
+    out = chosen.name or "release"
+    is_extension = extends_of(chosen.spec) is not None
     words = ["louver", "topdown", "extend" if is_extension else "run", spec, f"--out={out}"]
     words += [] if ledger is None else [f"--ledger={ledger}"]
     paid = "" if ledger is None else f", ledger={str(ledger)!r}"
@@ -177,24 +177,24 @@ def choose_files(text: str, kind: str) -> None:
     button(text, kind=kind).on("click", js_handler="() => document.getElementById('spec').click()")
 
 
-def take_sample(session: Session, asked: TopDownChoices) -> None:
+def take_sample(session: Session, chosen: TopDownChoices) -> None:
     """Open the sample."""
     folder = session.folder / "sample"
     write_samples(folder)
-    asked.open(folder / "county.toml", is_sample=True)
+    chosen.open(folder / "county.toml", is_sample=True)
     session.show("topdown")
 
 
 class SpecForm:
-    """The form of one tab. A page draws the result, and defines in `_update` what follows from each change."""
+    """The form of one tab. A page draws the result, and defines in `_update` how it reacts to each change."""
 
     _form: Tag
     _strip: Strip
     _bar: RunBar
 
-    def __init__(self, session: Session, asked: TopDownChoices) -> None:
-        assert asked.spec is not None
-        self._session, self._asked, self._spec = session, asked, str(asked.spec)
+    def __init__(self, session: Session, chosen: TopDownChoices) -> None:
+        assert chosen.spec is not None
+        self._session, self._choices, self._spec = session, chosen, str(chosen.spec)
 
     async def _update(self) -> None:
         raise NotImplementedError
@@ -203,38 +203,38 @@ class SpecForm:
         raise NotImplementedError
 
     def _missing(self) -> str:
-        """A sentence about records that were not given; empty if they were."""
-        files = self._asked.files
+        """A sentence about missing records; empty if they are there."""
+        files = self._choices.files
         missing = "" if files is None else files.missing_records()
         return missing and f"the records are missing; choose {missing} too, or start louver explore with it."
 
     def _draw_spec(self) -> None:
-        asked = self._asked
+        chosen = self._choices
         with tag("div", "pad part"):
             tag("h3", text="Spec")
-            name = "The sample: a county of 1,092 blocks" if asked.is_sample else Path(self._spec).name
-            files = asked.files
-            if asked.ready:
-                name = f"The ready-made schema {asked.ready}"
+            name = "The sample: a county of 1,092 blocks" if chosen.is_sample else Path(self._spec).name
+            files = chosen.files
+            if chosen.ready:
+                name = f"The ready-made schema {chosen.ready}"
             elif files is not None:
                 name = f"{files.spec} and {len(files.names) - 1} more"
             tag("p", "s", name)
             missing = "" if files is None else files.missing_records()
             if missing:
-                tag("p", "s sub", f"Records not given: {missing}. They are needed to publish only.")
+                tag("p", "s sub", f"The records {missing} are missing. They are needed only to publish.")
             with tag("div", "row"):
                 choose_files("Choose files", "mini")
-                if not asked.is_sample:
-                    button("Try the sample", partial(take_sample, self._session, asked), kind="mini ghost")
+                if not chosen.is_sample:
+                    button("Try the sample", partial(take_sample, self._session, chosen), kind="mini ghost")
 
     def _draw_budget(self) -> None:
-        asked = self._asked
+        chosen = self._choices
         with tag("div", "pad part"):
-            amount_slider(asked.measure, asked.amount, self._slide)
-            segments(BUDGETS, asked.budget, self._set_budget, "Budget in")
-            if asked.budget != "epsilon":
-                field("delta", asked.delta, self._set_delta)
-        for title, parts in (("Shares by level", asked.levels), ("Shares by question", asked.queries)):
+            amount_slider(chosen.measure, chosen.amount, self._slide)
+            segments(BUDGETS, chosen.budget, self._set_budget, "Budget in")
+            if chosen.budget != "epsilon":
+                field("delta", chosen.delta, self._set_delta)
+        for title, parts in (("Shares by level", chosen.levels), ("Shares by question", chosen.queries)):
             with tag("div", "pad part"):
                 tag("h3", text=f"{title}, percent")
                 share_sliders(title, parts, self._moved)
@@ -247,41 +247,41 @@ class SpecForm:
         relations = get_args(TopDownOptions.model_fields["neighbours"].annotation)
         select(
             {name: RELATIONS[name] for name in relations},
-            self._asked.choices["neighbours"],
+            self._choices.choices["neighbours"],
             partial(self._set, "neighbours"),
             "Neighbours",
         )
 
     async def _moved(self) -> None:
-        self._asked.is_moved = True
+        self._choices.is_moved = True
         await self._update()
 
     async def _slide(self, amount: Fraction) -> None:
-        self._asked.amount = amount
+        self._choices.amount = amount
         await self._update()
 
     async def _set_budget(self, budget: str) -> None:
-        self._asked.budget = budget
+        self._choices.budget = budget
         self._draw_form()
         await self._update()
 
     async def _set_delta(self, value: str) -> None:
-        self._asked.delta = value.strip()
+        self._choices.delta = value.strip()
         await self._update()
 
     async def _set(self, name: str, value: Any) -> None:
-        self._asked.choices[name] = value
+        self._choices.choices[name] = value
         await self._update()
 
     async def _back(self) -> None:
-        assert self._asked.about is not None
-        self._asked.reset(self._asked.about)
+        assert self._choices.about is not None
+        self._choices.reset(self._choices.about)
         self._draw_form()
         await self._update()
 
     async def _equal(self) -> None:
-        for parts in (self._asked.levels, self._asked.queries):
+        for parts in (self._choices.levels, self._choices.queries):
             parts.update(equal_parts(parts))
-        self._asked.is_moved = True
+        self._choices.is_moved = True
         self._draw_form()
         await self._update()

@@ -1,4 +1,4 @@
-"""The few parts with their own script: shelves of chips, the table on a canvas, numbered points, regions as a tree and as a map."""
+"""Custom elements with their own script: shelves of chips, the table on a canvas, numbered points, regions as a tree and as a map."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["HeatGrid", "Points", "RegionMap", "RegionTreeView", "Shelves"]
 
 class _ExplorerPart(Element):
     def put(self, **props: Any) -> None:
-        """Give it data; only what changed is sent."""
+        """Set the data; only changes are sent."""
         for name, value in props.items():
             self._props[name] = value
         self.update()
 
     def hear(self, event: str, handler: Callable[[Any], Any]) -> None:
-        """Call `handler` with what the event carries."""
+        """Call `handler` with the arguments of the event."""
         self.on(event, lambda e: handler(e.args))
 
 

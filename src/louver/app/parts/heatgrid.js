@@ -15,7 +15,7 @@ export default {
         <div :style="{height: tall + 'px', width: full + 'px'}"></div>
       </div>
       <div class="announcer" role="row"><div id="heat-cell" role="gridcell" aria-live="polite">{{ mirror }}</div></div>
-      <div v-if="tip && at" ref="told" class="tip" :class="{pinned}" :style="place" role="tooltip">
+      <div v-if="tip && at" ref="tipbox" class="tip" :class="{pinned}" :style="place" role="tooltip">
         <div class="row between"><span class="row"><span class="sw" :class="'d-' + tip.state">{{ letter }}</span><b class="b">{{ tip.title }}</b></span>
           <span class="s sub nowrap">published {{ tip.published }}</span></div>
         <p class="s sub where">{{ tip.where }}</p>
@@ -137,7 +137,7 @@ export default {
         const x = 38 + g.measureText(name).width;
         g.fillStyle = soft;
         g.font = "400 12px Roboto, sans-serif";
-        g.fillText(this.fit(g, line.told, width - x - 20), x, y + LINE / 2);
+        g.fillText(this.fit(g, line.words, width - x - 20), x, y + LINE / 2);
         return;
       }
       const left = this.$refs.scroller.scrollLeft;
@@ -285,7 +285,7 @@ export default {
     },
     hold() {
       // Whatever it says, the tooltip stays inside the window.
-      const box = this.$refs.told;
+      const box = this.$refs.tipbox;
       if (!box) return;
       box.style.transform = "";
       const area = box.getBoundingClientRect(), edge = 8;

@@ -3,8 +3,8 @@ export default {
   template: `
     <svg class="points" :viewBox="'0 0 ' + W + ' ' + H" role="group" :aria-label="label">
       <rect v-if="band" :x="X(band[0]) - 11" :y="top" :width="X(band[1]) - X(band[0]) + 22" :height="H - top - 30" rx="4" fill="var(--ok-soft)"/>
-      <g v-for="tick in ticksY" :key="'y' + tick"><path class="axis" :d="'M36 ' + Y(tick) + 'H' + (W - 6)"/><text class="axl" x="28" :y="Y(tick) + 4" text-anchor="end">{{ told(tick) }}</text></g>
-      <text v-for="tick in ticksX" :key="'x' + tick" class="axl" :x="X(tick)" :y="H - 16" text-anchor="middle">{{ told(tick) }}</text>
+      <g v-for="tick in ticksY" :key="'y' + tick"><path class="axis" :d="'M36 ' + Y(tick) + 'H' + (W - 6)"/><text class="axl" x="28" :y="Y(tick) + 4" text-anchor="end">{{ text_of(tick) }}</text></g>
+      <text v-for="tick in ticksX" :key="'x' + tick" class="axl" :x="X(tick)" :y="H - 16" text-anchor="middle">{{ text_of(tick) }}</text>
       <text class="axl" :x="W - 6" :y="H - 4" text-anchor="end">{{ xlabel }}</text><text class="axl" :x="W - 6" y="11" text-anchor="end">{{ ylabel }}</text>
       <path v-if="line && points.length > 1" :d="path" fill="none" stroke="var(--accent)" stroke-width="1.5"/>
       <g v-for="point in points" :key="point.n" class="point" :class="{on: point.n === chosen, ok: point.ok}" role="button" tabindex="0" :aria-label="point.label"
@@ -60,7 +60,7 @@ export default {
       const [low, high] = this.ends;
       return this.top + 14 + (1 - (value - low) / (high - low)) * (this.H - this.top - 62);
     },
-    told(value) {
+    text_of(value) {
       return Math.abs(value) >= 10000 ? Math.round(value / 1000) + "k" : String(value);
     },
   },

@@ -3,7 +3,7 @@ const SIDES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], Arrow
 export default {
   template: `
     <svg class="regionmap" :viewBox="'-2 -2 ' + (width + 4) + ' ' + (height + 4)" role="group" aria-roledescription="map" tabindex="0" :aria-label="label" @keydown="key">
-      <path v-for="shape in shapes" :key="shape.id" :d="shape.d" :class="'c' + shape.c" fill-rule="evenodd" @click="click(shape)"><title>{{ shape.told }}</title></path>
+      <path v-for="shape in shapes" :key="shape.id" :d="shape.d" :class="'c' + shape.c" fill-rule="evenodd" @click="click(shape)"><title>{{ shape.words }}</title></path>
       <path v-for="shape in inArea" :key="'in' + shape.id" class="picked" :d="shape.d" fill-rule="evenodd"></path>
       <circle v-for="shape in inArea" :key="'at' + shape.id" :cx="shape.x" :cy="shape.y" r="5"></circle>
       <path v-if="own" class="own" :d="own.d" fill-rule="evenodd"></path>
@@ -35,7 +35,7 @@ export default {
         const far = along + 2 * across;
         if (shape !== from && along > 0.5 && across <= 2 * along && far < least) (least = far), (best = shape);
       }
-      if (best) this.$emit("choose", best.id), louver.say(best.told);
+      if (best) this.$emit("choose", best.id), louver.say(best.words);
     },
   },
 };

@@ -1,7 +1,7 @@
 """louver's own mechanism: noise on cumulative counts, then the closest table with every property at once.
 
-Where the list of units is public, groups of this size or less are counted; otherwise groups of this size or more, which change by
-one entry whenever a person is added or removed (ERRATA G2). Post-processing is weighted by what each level's noise is worth:
+If the list of units is public, groups of a given size or less are counted; otherwise groups of a given size or more, which change by
+one entry whenever a person is added or removed (ERRATA G2). Post-processing weights each level by its noise:
 generalised least squares over the tree and isotonic regression along sizes are solved together, and rounding keeps both.
 """
 
@@ -40,7 +40,7 @@ def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
     if noisy.total is None:
         rows = round_tree(_fitted(noisy, noisy.rows, tolerance(noisy), run), noisy.tree, None, run)
         return sizes_of(rows, SizeQuery.SUFFIX)
-    # Turned around, prefix counts never increase, and begin with the number of groups.
+    # In reverse order, prefix counts never increase, and begin with the number of groups.
     fitted = _fitted(noisy, noisy.rows[:, ::-1], tolerance(noisy), run)
     return sizes_of(round_tree(fitted, noisy.tree, noisy.total, run)[:, ::-1], SizeQuery.PREFIX)
 

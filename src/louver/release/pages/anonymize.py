@@ -20,10 +20,10 @@ __all__ = ["TITLE", "ReleaseContent", "anonymize_page", "optimality"]
 COLUMNS = "data/columns.parquet"
 
 MOST_SIZES = 12
-"""Class sizes listed beside the picture; the manifest has them all."""
+"""Number of class sizes listed next to the picture; the manifest has them all."""
 
 MOST_DRAWN = 30
-"""Class sizes drawn."""
+"""Number of class sizes drawn."""
 
 TITLE = {
     "k-anonymity": "{k}-anonymous microdata",
@@ -34,7 +34,7 @@ TITLE = {
 MEANING = {
     "k-anonymity": "Every record shares its published quasi-identifiers with at least {others:,} others.",
     "k-map": "The published quasi-identifiers of every record match at least {k:,} people of the population; "
-    "somebody who knows that a person is in this file may find fewer records.",
+    "anyone who knows that a person is in this file may find fewer records.",
     "k-units": "Every record shares its published quasi-identifiers with records of at least {others:,} other units "
     "(households); data/classes.parquet lists how many units each class has.",
     "freeform": "The published quasi-identifiers of every record fit {k:,} original records, and every original "
@@ -66,7 +66,7 @@ class ReleaseContent:
 
     @property
     def coded(self) -> dict[str, str]:
-        """Columns that are not generalised whose numbers were rounded or cut off first, and how."""
+        """Columns whose numbers were rounded, top-coded or bottom-coded but not generalised, and how."""
         done = {line["name"]: line["done"] for line in self.dictionary}
         return {name: done[name] for name in self.results["unchanged"] if done[name] != "unchanged"}
 
@@ -76,7 +76,11 @@ class ReleaseContent:
         kept = ", ".join(
             f"{name} {how}" if (how := coded.get(name)) else name for name in self.results["unchanged"]
         )
-        more = f" Anyone who also knows what is not generalised ({kept}) may learn more." if kept else ""
+        more = (
+            f" Anyone who also knows the columns that are not generalised ({kept}) may learn more."
+            if kept
+            else ""
+        )
         left_out = f" {suppressed:,} records were left out." if suppressed else ""
         recoded = [entry for entry in self.manifest.promises if entry["promise"] == "one-recoding"]
         if n := sum(entry.get("exceptions") or 0 for entry in recoded):
@@ -86,9 +90,11 @@ class ReleaseContent:
         return answers(
             released=f"{self.results['records']:,} records, one for each person. Generalised: {', '.join(self.quasi)}. "
             f"Published unchanged: {kept or 'nothing'}.{left_out}",
-            promised=f"Anyone who knows {listed(self.quasi)} of a person in this file finds a class of records, not the person, but learns what the records of that class have in common.{more}",
-            accuracy=f"Of the detail of what was generalised {gcp:.1%} is lost; counts by generalised columns are rougher by that much.",
-            check="Publish it if these columns are all that outsiders can know, and no other release about the same people exists: read the columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
+            promised=f"Anyone who knows {listed(self.quasi)} of a person in this file finds a class of records, not the person, but learns "
+            f"what the records of that class have in common.{more}",
+            accuracy=f"The generalised columns have lost {gcp:.1%} of their detail; counts by them are that much coarser.",
+            check="Publish it if these columns are all that outsiders can know, and no other release about the same people exists: read "
+            "the columns below, try --against earlier releases, and run louver verify. What each published value stands for is in "
             "data/mapping.parquet.",
         )
 
@@ -96,29 +102,29 @@ class ReleaseContent:
 def _meaning(manifest: Manifest) -> str:
     """What the guarantee means, and what diversity and closeness count if it is about units."""
     k, guarantee = manifest.results["k"], manifest.results["guarantee"]
-    told = [MEANING[guarantee].format(k=k, others=k - 1)]
+    sentences = [MEANING[guarantee].format(k=k, others=k - 1)]
     if manifest.parameters.get("whole_units"):
-        told.append(
+        sentences.append(
             f"Records with the same unit_id belong together, and at least {k - 1:,} other units of the same size have the same published "
             "quasi-identifiers, member by member."
         )
     if guarantee == "k-units" and manifest.parameters.get("l") is not None:
-        told.append(
+        sentences.append(
             "The l sensitive values of a class belong to as many different units, as its maker counted them."
         )
     if guarantee == "k-units" and manifest.parameters.get("t") is not None:
-        told.append("Closeness of sensitive values counts records, not units.")
-    return " ".join(told)
+        sentences.append("Closeness of sensitive values counts records, not units.")
+    return " ".join(sentences)
 
 
 def anonymize_page(manifest: Manifest, published: Published) -> str:
-    """The page as HTML. It is published with the release, so it says nothing that the records themselves do not."""
-    told, r = ReleaseContent(manifest, published), manifest.results
+    """The page as HTML. It is published with the release and says nothing that the records do not."""
+    content, r = ReleaseContent(manifest, published), manifest.results
     risk, utility, losses, k = r["risk"], r["utility"], r["by_column"], r["k"]
     sections = [
         *([f'<p class="verdict risk">{escape(WEAKER)}</p>'] if r["guarantee"] == "freeform" else []),
         f'<p class="verdict">{escape(_meaning(manifest))}</p>',
-        told.answers(r["gcp"]),
+        content.answers(r["gcp"]),
         tiles(
             [
                 (r["records"], "records published", False),
@@ -133,7 +139,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
             ]
         ),
         "<h2>Columns</h2>",
-        table(["column", "role", "kind", "what was done"], [[*line.values()] for line in told.dictionary]),
+        table(["column", "role", "kind", "what was done"], [[*line.values()] for line in content.dictionary]),
         "<h2>What was lost</h2>",
         figure(
             across(
@@ -155,7 +161,7 @@ def anonymize_page(manifest: Manifest, published: Published) -> str:
             [list(pair) for pair in risk["class_sizes"][:MOST_SIZES]],
         ),
         "<h2>Appendix: how it was made, and measures</h2>",
-        facts(_facts(told)),
+        facts(_facts(content)),
         f"<p>{escape(optimality(r['gap']))}</p>",
         table(
             ["measure", "value"],
@@ -195,16 +201,16 @@ def _journalist(risk: Mapping[str, Any]) -> list[list[str]]:
 
 
 def optimality(gap: float | None) -> str:
-    """How far the loss may lie above the minimum."""
+    """How far the loss may be above the minimum."""
     if gap == 0:
-        return "No way to form classes loses less information: this is the optimum."
+        return "No other partition into classes loses less information: this is the optimum."
     if gap is not None:
         return f"The information loss is at most {gap:.0%} above the optimum."
     return "The information loss is the smallest found; no bound on the optimum is known."
 
 
-def _facts(told: ReleaseContent) -> list[tuple[str, str]]:
-    parameters = told.manifest.parameters
+def _facts(content: ReleaseContent) -> list[tuple[str, str]]:
+    parameters = content.manifest.parameters
     shown = {
         name: value
         for name, value in parameters.items()
@@ -212,11 +218,11 @@ def _facts(told: ReleaseContent) -> list[tuple[str, str]]:
         and name not in ("seconds", "method")
         and parameters.get(NEEDED_BY.get(name, name)) is not None
     }
-    entries = [("Method used", str(told.manifest.method))]
+    entries = [("Method used", str(content.manifest.method))]
     entries += [(name.replace("_", " "), _shown(value)) for name, value in shown.items()]
-    plain = [name for name in told.results["unchanged"] if name not in told.coded]
+    plain = [name for name in content.results["unchanged"] if name not in content.coded]
     entries.append(("Published unchanged", ", ".join(plain) or "no column"))
-    is_order_kept = IN_ORDER in told.manifest.warnings
+    is_order_kept = IN_ORDER in content.manifest.warnings
     entries.append(("Rows", "in the order of the source" if is_order_kept else "shuffled"))
     return entries
 

@@ -88,7 +88,7 @@ class Panel:
     straight : float or None
         Values up to this are drawn on a linear scale, those above on a logarithmic one; None draws all on a linear scale.
     ticks : sequence of (place, text), optional
-        Of the axis below; whole numbers where there are none.
+        Ticks of the horizontal axis; whole numbers if omitted.
     """
 
     title: str
@@ -103,7 +103,7 @@ class Panel:
 def drawing(
     panels: Sequence[Panel], *, across: int | None = None, height: float = 250.0, legend: Sequence[str] = ()
 ) -> str:
-    """Panels side by side, `across` in a row, and the names of the colours below."""
+    """Panels, `across` in a row, with a legend below."""
     n = across or max(1, len(panels))
     wide = (WIDTH - GAP * (n - 1)) / n
     parts = []

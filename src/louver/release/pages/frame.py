@@ -12,7 +12,7 @@ from louver._verdict import Level
 __all__ = ["answers", "facts", "figure", "page", "sentence", "table", "tiles", "verdict_line"]
 
 LONG, PART, NARROW = 40, 20, 44
-"""Tables of more lines than the first, and no more characters in a line than the last, are cut into parts of PART lines."""
+"""Tables with more lines than the first number, each of at most as many characters as the last, are split into parts of PART lines."""
 
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 
@@ -45,8 +45,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 figure { margin: 14px 0; } figure svg { display: block; width: 100%; min-width: 700px; height: auto; }
 figcaption { color: var(--muted); font-size: 13.5px; margin-top: 4px; }
 footer { margin-top: 40px; color: var(--muted); font-size: 13px; border-top: 1px solid var(--line); padding-top: 12px; }
-@media (max-width: 600px) { .answers { grid-template-columns: 1fr; } main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict { font-size: 15px; } }
-code { font-size: 0.93em; white-space: nowrap; }
+@media (max-width: 600px) { .answers { grid-template-columns: 1fr; } main { padding: 20px 16px 40px; } h1 { font-size: 22px; } .verdict {
+font-size: 15px; } } code { font-size: 0.93em; white-space: nowrap; }
 @page { size: A4; margin: 14mm 13mm; }
 @media print {
   body { background: #fff; font-size: 11.5px; } main { max-width: none; min-height: 0; padding: 0; }
@@ -87,14 +87,16 @@ def verdict_line(level: Level, html: str) -> str:
 
 
 def answers(*, released: str, promised: str, accuracy: str, check: str) -> str:
-    """What a reader asks first, in plain words."""
-    asked = {
+    """Answers to a reader's first questions, in plain words."""
+    questions = {
         "What was released": released,
         "What is promised": promised,
         "What it costs in accuracy": accuracy,
         "What to check": check,
     }
-    entries = "".join(f"<div><dt>{name}</dt><dd>{sentence(text)}</dd></div>" for name, text in asked.items())
+    entries = "".join(
+        f"<div><dt>{name}</dt><dd>{sentence(text)}</dd></div>" for name, text in questions.items()
+    )
     return f'<dl class="answers">{entries}</dl>'
 
 

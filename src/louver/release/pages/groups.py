@@ -1,4 +1,4 @@
-"""The page of a release of group sizes: what was spent, what it is conditional on, how far off it may be."""
+"""The page of a release of group sizes: what was spent, what the guarantee is conditional on, how large the errors may be."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DELTA = Fraction(1, 10**10)
 """The delta at which rho is restated as epsilon."""
 
 WITHIN_90 = 1.645
-"""Standard deviations that nine tenths of normal noise lie within."""
+"""Number of standard deviations within which nine tenths of normal noise lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ def groups_page(manifest: Manifest, published: Published) -> str:
         _sizes_table(total),
         "<h2>Regions</h2>",
         *_regions(manifest, regions, persons),
-        "<h2>How to read this</h2><p>Numbers are whole, nonnegative, and add up over regions. They are estimates: small numbers, and single large groups, are mostly noise. A 90 % interval contains the true number nine times in ten; standard errors and intervals were found by running the mechanism again on this release, without the data.</p>",
+        "<h2>How to read this</h2><p>Numbers are whole, nonnegative, and add up over regions. They are estimates: small numbers, and "
+        "single large groups, are mostly noise. A 90 % interval contains the true number nine times in ten; standard errors and intervals "
+        "were found by running the mechanism again on this release, without the data.</p>",
         *_agreed(manifest),
         "<h2>What was done</h2>",
         facts(_facts(manifest)),
@@ -173,14 +175,17 @@ def _errors(levels: Sequence[Mapping[str, Any]]) -> list[str]:
             ("after post-processing", [level["forecast_l1"] for level in levels]),
         ],
         label_of=lambda value: f"{value:,.0f}",
-        x_label="groups counted under a wrong size (forecast), logarithmic",
+        x_label="groups counted at a wrong size (forecast), logarithmic",
         straight=1.0,
     )
     return [
         table(header, lines),
         figure(drawn, "Forecast L1 error of every level, before and after post-processing."),
-        "<p>Errors are forecast by running the mechanism again on the release itself with other noise: <em>before</em> is the error of the measurements as drawn, <em>after</em> the expected error of this release. The L1 error adds up how many "
-        "groups are counted under a wrong size; the earth mover's distance (EMD) adds up the same for groups of at most each size, which weighs how far off they are. Noise is given as the standard deviation of one count: as drawn, and after the levels are combined.</p>",
+        "<p>Errors are forecast by running the mechanism again on the release itself with other noise: <em>before</em> is the error of the "
+        "measurements as drawn, <em>after</em> the expected error of this release. The L1 error adds up how"
+        "many groups are counted at a wrong size; the earth mover's distance (EMD) adds up the same for groups of at most each size, so "
+        "that it also measures how far off they are. Noise is given as the standard deviation of one count: as drawn, and after the levels "
+        "are combined.</p>",
     ]
 
 
@@ -311,19 +316,21 @@ def _agreement(manifest: Manifest) -> Mapping[str, Any] | None:
 
 
 def _agreed(manifest: Manifest) -> list[str]:
-    """What agreeing with a release of people means for a reader."""
+    """What agreement with a release of people means for the reader."""
     promise = _agreement(manifest)
     if promise is None:
         return []
     moved = (
-        f" The people of {promise['moved']:,} regions did not fit within the bounds on numbers of groups, which were moved as far as needed there."
+        f" In {promise['moved']:,} regions the people did not fit within the bounds on numbers of groups, which were moved there as far as "
+        "needed."
         if promise["moved"]
         else ""
     )
     return [
-        "<h2>Agreement with people</h2><p>In every region of the lowest level, and so everywhere, sizes times groups are exactly the people "
+        "<h2>Agreement with people</h2><p>In every region of the lowest level, and so everywhere, sizes times groups are exactly the "
+        "people "
         "in groups of the release that is copied in the folder <em>first</em>, and numbers of groups keep their bounds. Both tables may "
-        "be used side by side. An error in the number of people is in the groups, too: intervals are as wide as without agreement, and "
+        "be used side by side. An error in the number of people affects the groups, too: intervals are as wide as without agreement, and "
         f"wider where it moved numbers by more than their standard error.{escape(moved)}</p>"
     ]
 
@@ -337,7 +344,10 @@ def _answers(manifest: Manifest) -> str:
     is_private = not manifest.not_private and not manifest.not_for_release
     exact = "; ".join(manifest.privacy["invariants"])
     known = f" Published exactly, and therefore not protected: {exact}." if exact else ""
-    publish = "It may be published: run louver verify on the folder, publish all of it, and keep the ledger, which records what is left for later releases."
+    publish = (
+        "It may be published: run louver verify on the folder, publish all of it, and keep the ledger, which records what is left for "
+        "later releases."
+    )
     return answers(
         released=f"Number of groups of each size in every region: {levels[-1]['regions']:,} regions on the lowest level, adding up to "
         "the whole.",
@@ -350,15 +360,15 @@ def _answers(manifest: Manifest) -> str:
 
 
 def _bound(privacy: Mapping[str, Any]) -> str:
-    """What the loss means for one person, in odds."""
+    """What the privacy loss means for one person, in odds."""
     composed = privacy.get("composed")
     if privacy["measure"] == "rho" and composed is None:
-        return "What that reveals about any one person is bounded by rho: the smaller, the less."
+        return "What the release reveals about any one person is bounded by rho: the smaller rho, the less."
     epsilon = float(Fraction(privacy["amount"] if composed is None else composed[0]))
     factor = (
         f"{math.exp(epsilon):.3g}" if epsilon < math.log(1000) else "more than 1,000, which is hardly a bound"
     )
-    but = "" if composed is None else f", but for a chance of {float(Fraction(composed[1])):g}"
+    but = "" if composed is None else f", except with probability {float(Fraction(composed[1])):g}"
     return (
         f"Whatever else is known, the odds about any one person change by a factor of at most {factor}{but}."
     )
@@ -372,7 +382,7 @@ def _facts(manifest: Manifest) -> list[tuple[str, str]]:
         ("neighbours", f"{privacy['neighbours']}: {given_known(privacy)}"),
         ("published exactly", "; ".join(privacy["invariants"]) or "nothing"),
         *(("not protected", what) for what in privacy["not_protected"]),
-        ("sizes", f"{r['sizes'][0]} to {r['sizes'][1]}; groups beyond count with the nearest"),
+        ("sizes", f"{r['sizes'][0]} to {r['sizes'][1]}; groups outside this range count at the nearest size"),
         ("sensitivity", sensitivities),
     ]
     promise = _agreement(manifest)

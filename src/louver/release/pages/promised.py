@@ -1,4 +1,4 @@
-"""What a page says about the noise of a release, whichever verb drew it."""
+"""What a page says about the noise of a release, for every verb."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def loss_of(privacy: Mapping[str, Any]) -> str:
 def groups_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_release: bool) -> Verdict:
     """The verdict on a release of group sizes, from what its manifest says about its noise."""
     first = privacy.get("first_release")
-    also = "" if first is None else f" beside {loss_of(first)} for the release of people that it agrees with"
+    also = (
+        ""
+        if first is None
+        else f" in addition to {loss_of(first)} for the release of people that it agrees with"
+    )
     return _verdict(privacy, also, given_known(privacy), is_private, is_for_release)
 
 
@@ -37,7 +41,7 @@ def given_known(privacy: Mapping[str, Any]) -> str:
     return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
 
 
-UNSEEN_NOISE = "Whether the answers have that noise, and whether it was drawn once, cannot be seen from them."
+UNSEEN_NOISE = "The answers do not show whether they have that noise, or whether it was drawn only once."
 
 
 def topdown_verdict(
@@ -75,7 +79,7 @@ def _verdict(
 
 
 def status_of(manifest: Manifest) -> dict[str, bool]:
-    """What a manifest says the release is for, as verdicts take it."""
+    """The intended use that a manifest states, in the form that verdicts take."""
     return {"is_private": not manifest.not_private, "is_for_release": not manifest.not_for_release}
 
 

@@ -12,7 +12,7 @@ from louver.release.folder import Folder, without_dictionary
 __all__ = ["Published", "in_folder", "in_memory"]
 
 Published = Callable[[str], Iterable[pa.Table]]
-"""Yields the rows of a published file, part by part."""
+"""Yields the rows of a published file in parts."""
 
 
 def in_memory(tables: Mapping[str, pa.Table]) -> Published:

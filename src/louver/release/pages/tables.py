@@ -46,7 +46,10 @@ def tables_page(manifest: Manifest, published: Published) -> str:
     listed = manifest.parameters["tables"]
     tables = [_Shown.of(published(one["file"])) for one in listed]
     small = int(manifest.parameters["small"])
-    verdict = f"The audit found no count above 0 and below {small} that follows exactly from these tables, alone or together with earlier ones in the register."
+    verdict = (
+        f"The audit found no count above 0 and below {small} that follows exactly from these tables, alone or together with earlier ones "
+        "in the register."
+    )
     sections = [f'<p class="verdict">{sentence(verdict)}</p>', _answers(listed, tables, small)]
     for one, shown in zip(listed, tables, strict=True):
         sections += [f"<h2>{sentence(str(one['name']))}</h2>", facts(_facts(one, shown)), _lines(shown)]
@@ -54,14 +57,16 @@ def tables_page(manifest: Manifest, published: Published) -> str:
 
 
 def _subtitle(tables: Sequence[_Shown]) -> str:
-    return f"{counted(len(tables), 'table')} of {sum(t.rows for t in tables):,} numbers in all"
+    return f"{counted(len(tables), 'table')} with {sum(t.rows for t in tables):,} numbers in total"
 
 
 def _answers(listed: Sequence[Mapping[str, Any]], tables: Sequence[_Shown], small: int) -> str:
     names = ", ".join(str(one["name"]) for one in listed)
     return answers(
         released=f"{names}: Parquet and CSV files with the same numbers.",
-        promised=f"Counts above 0 and below {small} are not disclosed exactly by the publications in the register together. Nothing is promised about rows where everyone is alike, and there is no noise: anyone who knows more than the tables may derive more.",
+        promised=f"Counts above 0 and below {small} are not disclosed exactly by the publications in the register together. Nothing is "
+        "promised about rows where everyone is alike, and there is no noise: anyone who knows more than the tables may derive "
+        "more.",
         accuracy=" ".join(dict.fromkeys(_accuracy(one, t) for one, t in zip(listed, tables, strict=True))),
         check="Run louver verify on the folder, publish all of it, and keep the register: it protects later tables about the same people.",
     )

@@ -1,4 +1,4 @@
-"""The page of a TopDown release: what was spent, what is exact, what is not protected, how it was found."""
+"""The page of a TopDown release: what was spent, what is exact, what is not protected, how it was estimated."""
 
 from __future__ import annotations
 
@@ -94,9 +94,10 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
         figure(_budget(levels, str(privacy["measure"])), "Loss and noise of every query, by level."),
         *_evaluation(levels),
         "<h2>How to read this</h2><p>Counts are whole, nonnegative, and add up over regions. They are estimates: "
-        "because no count may be negative, empty regions come out too large on average and large ones too small. The noisy measurements in <code>measurements/</code> have no such "
+        "because no count may be negative, empty regions come out too large on average and large ones too small. The noisy measurements in "
+        "<code>measurements/</code> have no such "
         "bias.</p>",
-        "<h2>Appendix: how it was found</h2>",
+        "<h2>Appendix: how it was estimated</h2>",
         *_solution(r),
     ]
     return page(
@@ -126,7 +127,7 @@ def _answers(manifest: Manifest) -> str:
     """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
     levels, is_private = manifest.results["levels"], not manifest.not_private
     names = [level["name"] for level in levels]
-    learnt = "Nobody can tell from these files with much confidence what any one person's record says"
+    learnt = "These files do not let anyone say with much confidence what any one person's record contains"
     if not is_private:
         learnt = "Nothing: anyone who guesses the seed can remove the noise and derive true counts"
     if manifest.privacy["not_protected"]:
@@ -151,7 +152,7 @@ def _answers(manifest: Manifest) -> str:
 
 
 def _meaning_of_errors(results: Mapping[str, Any]) -> str:
-    """Where the errors of sizes come from, in words."""
+    """What the stated errors of sizes are, in words."""
     if results["errors"] is None:
         return "The error is that of the level's own measurements; the levels above and below make most sizes more accurate."
     return "The error is the typical standard error of a published size, as in the table below."
@@ -175,11 +176,14 @@ def _known_error(results: Mapping[str, Any]) -> list[str]:
     sizes = [[f"{size:,} and more" if size else "0", n, f"{bias:+.1f}"] for size, n, bias in found["bias"]]
     return [
         "<h2>How far off the numbers are</h2>",
-        "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: about nine in ten such intervals contain the true number. They come from "
-        f"{results['intervals']} simulations with the same noise, starting from truths drawn given the measurements, and are widened where the measurements show that the truth varies more. Numbers omitted from a table are 0, with errors like those below. "
+        "<p>Every number of the tables has a standard error and an interval from <code>lower_90</code> to <code>upper_90</code>: about "
+        "nine in ten such intervals contain the true number. They come from "
+        f"{results['intervals']} simulations with the same noise, starting from truths drawn given the measurements, and are widened where "
+        "the measurements show that the truth varies more. Numbers omitted from a table are 0, with errors like those below. "
         "<code>louver topdown area</code> gives the same for any union of leaves.</p>",
         table(["level", "query", "typical standard error", "from"], lines),
-        f"<p>Bias: by how much the published size of a {escape(last)} exceeds its true size on average, by true size (each class extends to the next).</p>",
+        f"<p>Bias: by how much the published size of a {escape(last)} exceeds its true size on average, by true size (each class extends "
+        "to the next).</p>",
         table(["true size", f"simulated, {last}", "bias, people"], sizes),
     ]
 
@@ -255,7 +259,8 @@ def _spine(manifest: Manifest) -> list[str]:
     )
     kinds = " and ".join(spine["kinds"])
     return [
-        f"<p>Regions below level {escape(spine['fixed'])} were arranged for areas ({escape(kinds)}), by public lists alone. What the leaves of a "
+        f"<p>Regions below level {escape(spine['fixed'])} were arranged for areas ({escape(kinds)}), by public lists alone. What the "
+        "leaves of a "
         f"region share: {escape('; '.join(rules))}. {escape(spine['file'])} has the place of every leaf.</p>"
     ]
 
@@ -320,8 +325,8 @@ def _solution(results: Mapping[str, Any]) -> list[str]:
         head = ["level", "region", "least distance", "people moved", "margins kept"]
         parts.append(table(head, lines[:MOST_LISTED]))
     if results["suboptimal_regions"]:
-        named = ", ".join(results["suboptimal_regions"][:MOST_LISTED])
-        parts.append(f"<p>Accepted without proof of optimality: {escape(named)}.</p>")
+        listed = ", ".join(results["suboptimal_regions"][:MOST_LISTED])
+        parts.append(f"<p>Accepted without proof of optimality: {escape(listed)}.</p>")
     return parts
 
 

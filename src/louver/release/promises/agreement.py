@@ -23,7 +23,7 @@ __all__ = ["PromisedAgreement", "check_agreement"]
 
 Labels = Annotated[tuple[str, ...], Field(min_length=1)]
 SEPARATOR = "\x1f"
-"""Joins the labels of a leaf; labels that hold it are refused."""
+"""Separator between the labels of a leaf; labels that contain it are refused."""
 
 MOST = 1 << 40
 """Largest number that a table may hold; sums of sizes times groups stay within 64 bits."""
@@ -43,13 +43,13 @@ class PromisedAgreement(Promise):
     prefixes : tuple of int or None
         Length of the prefix of a leaf's code that names its region of each level; None where regions are columns.
     members, heads : mapping
-        Labels of the people who are in groups, and of those of whom every group has one; no heads where that is not promised.
+        Labels of the people who are in groups, and of the heads, of whom every group has one; none where that is not promised.
     bounds : str or None
-        A file with the fewest and the most groups of every leaf.
+        A file with the minimum and maximum number of groups of every leaf.
     largest : int
         The largest size.
     moved : int
-        Leaves whose people fit into no number of groups within the bounds, which were moved as far as needed.
+        Number of leaves whose people fit no number of groups within the bounds, which were moved as far as needed.
     """
 
     promise: Literal["agreement"]
@@ -88,13 +88,13 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
         least, most = _bounds_of(folder, promise.bounds, regions, leaves)
     fewest = (members + promise.largest - 1) // promise.largest
     is_moved = (most < fewest) | (least > members)
-    # A bound that cannot be kept is moved to the next number of groups that people allow, and no farther.
+    # A bound that cannot be kept is moved to the nearest number of groups that the people allow.
     lower = np.where(least > members, members, least)
     upper = np.where(most < fewest, fewest, most)
     if ((groups < lower) | (groups > upper)).any():
         return Outcome(False, "a leaf region has fewer or more groups than promised")
     if int(is_moved.sum()) != promise.moved:
-        return Outcome(False, "bounds were moved in another number of leaf regions")
+        return Outcome(False, "bounds were moved in a different number of leaf regions")
     moved = f", bounds moved in {promise.moved}" if promise.moved else ""
     return Outcome(
         True,
@@ -156,7 +156,7 @@ def _check_prefixes(table: pa.Table, prefixes: Sequence[int], regions: Sequence[
     code = table[regions[-1]]
     for name, length in zip(regions, prefixes, strict=True):
         if not table[name].equals(pc.utf8_slice_codeunits(code, 0, length)):
-            raise Malformed("a region is no prefix of its leaf's code")
+            raise Malformed("a region is not a prefix of its leaf's code")
 
 
 def _keys(table: pa.Table, names: Sequence[str]) -> pa.Array:
@@ -164,7 +164,7 @@ def _keys(table: pa.Table, names: Sequence[str]) -> pa.Array:
     columns = [table[name].combine_chunks().cast(pa.string()) for name in names]
     for column in columns:
         if column.null_count or pc.any(pc.match_substring(column, SEPARATOR)).as_py():
-            raise Malformed("a leaf region has no label, or one that cannot be told from two")
+            raise Malformed("a leaf region has no label, or an ambiguous one")
     return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, SEPARATOR)
 
 
@@ -182,7 +182,7 @@ def _people_of(
         rows = without_dictionary(batch)
         place = places_in(_keys(rows, columns), known)
         if (place < 0).any():
-            raise Malformed("the first release has people in a region that the sizes lack")
+            raise Malformed("the first release has people in a region that the table of sizes lacks")
         is_member = _inside(rows, promise.members)
         is_head = _inside(rows, promise.heads) if promise.heads else np.zeros(len(place), np.bool_)
         if (is_head & ~is_member).any():
@@ -205,18 +205,18 @@ def _inside(rows: pa.Table, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 
 def _bounds_of(folder: Folder, file: str, regions: Sequence[str], leaves: pa.Array) -> tuple[Ints, Ints]:
-    """The bounds of each leaf; every leaf has them once."""
+    """The bounds of each leaf, which must be listed once for every leaf."""
     table = without_dictionary(folder.table(file, most_rows=len(leaves)))
     place = places_in(_keys(table, regions), leaves)
     if len(place) != len(leaves) or not np.array_equal(np.sort(place), np.arange(len(leaves))):
-        raise Malformed("the bounds are not one for each leaf region")
+        raise Malformed("there is not exactly one pair of bounds for each leaf region")
     found = []
     for name in ("least_groups", "most_groups"):
         if table[name].null_count or not pa.types.is_integer(table[name].type):
-            raise Malformed("a bound is no whole number")
+            raise Malformed("a bound is not a whole number")
         own = np.zeros(len(leaves), np.int64)
         own[place] = table[name].to_numpy()
         found.append(own)
     if (found[0] < 0).any() or (found[0] > found[1]).any():
-        raise Malformed("a least number of groups is negative or above the most")
+        raise Malformed("a lower bound on groups is negative or above the upper bound")
     return found[0], found[1]

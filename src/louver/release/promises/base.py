@@ -55,7 +55,7 @@ def promise_of(manifest: Manifest, name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a promise is kept, and what was found."""
+    """Whether a promise is kept, and the finding."""
 
     passed: bool
     found: str

@@ -31,8 +31,8 @@ class TCloseness(AboutSensitive):
         Hierarchical distance: `hierarchy[h][value]` numbers the node above each value at height h + 1; the last is the root, and
         the only level with a single node.
 
-    Every value listed occurs in the file. Values that never occur, and levels above the root, would divide each distance by more than
-    the data warrant: any class could pass as close. For the same reason a level that merges no nodes of the one below is not counted.
+    Every value listed occurs in the file. Values that never occur, and levels above the root, would divide each distance by too large a
+    number: any class could pass as close. For the same reason a level that merges no nodes of the one below is not counted.
     """
 
     promise: Literal["t-closeness"]

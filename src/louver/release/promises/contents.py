@@ -1,7 +1,7 @@
 """What a release contains: files that its verb publishes and its promises cover, with the columns that they must have.
 
-A file that no promise covers could hold anything, and so could a column, a note in a file's metadata or bytes between its parts that
-nobody looks at. So the list of what may be there is closed, and follows from the promises: dropping a promise makes its file one too many.
+A file that no promise covers could hold anything, and so could an unchecked column, a note in a file's metadata or bytes between its
+parts. So the list of permitted content is closed and follows from the promises: a file whose promise is dropped is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONGEST_WRITER = 200
 
 Entry = Mapping[str, Any]
 Columns = Sequence[Sequence[str]]
-"""What the columns of a file may be called: one of several lists, or anything if there is no list."""
+"""Permitted names of the columns of a file: one of several lists, or any names if there is no list."""
 
 
 def check_contents(context: Context) -> Outcome:
@@ -44,7 +44,7 @@ def check_contents(context: Context) -> Outcome:
     spoken = _spoken(manifest)
     extra = sorted(set(manifest.files) - set(spoken) - {REPORT})
     if extra:
-        return Outcome(False, f"{extra[0]} is not a file covered by the promises of {manifest.verb}")
+        return Outcome(False, f"{extra[0]} is not covered by the promises of {manifest.verb}")
     for file, names in spoken.items():
         if file.endswith(".parquet") and file in manifest.files:
             for problem in _parquet_problems(folder, manifest.verb, file, names):
@@ -59,15 +59,15 @@ def _spoken(manifest: Manifest) -> dict[str, Columns]:
 
 
 def _anonymize(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
-    asked = manifest.parameters
+    request = manifest.parameters
     columns: list[str] = [
-        *asked.get("quasi", ()),
-        *asked.get("sensitive", ()),
-        *asked.get("keep", ()),
+        *request.get("quasi", ()),
+        *request.get("sensitive", ()),
+        *request.get("keep", ()),
         "class_id",
         "unit_id",
     ]
-    columns += [f"{name}_{end}" for name in asked.get("quasi", ()) for end in ("lower", "upper")]
+    columns += [f"{name}_{end}" for name in request.get("quasi", ()) for end in ("lower", "upper")]
     # With a dictionary of all columns, `columns` compares it with the file.
     yield "data/anonymized.parquet", () if "columns" in by_name else _Among(columns)
     yield "data/mapping.parquet", ()  # its own check knows columns and types

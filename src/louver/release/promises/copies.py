@@ -51,7 +51,7 @@ def excel_of(file: str) -> str:
 
 
 def copy_problem(folder: Folder, file: str) -> str | None:
-    """How a CSV or Excel file next to a Parquet file differs from it; None if there is no such file or no difference."""
+    """How the CSV or Excel file next to a Parquet file differs from it; None without such a file or without a difference."""
     problem = csv_problem(folder, csv_of(file), file) if csv_of(file) in folder.files else None
     if problem is None and excel_of(file) in folder.files:
         problem = _excel_problem(folder, excel_of(file), file)
@@ -92,7 +92,7 @@ def _is_same(column: pa.ChunkedArray, written: pa.ChunkedArray) -> bool:
         column = column.cast(column.type.value_type)
     if pa.types.is_decimal(
         column.type
-    ):  # exact: a cast to floats may differ from reading the text in the last bit
+    ):  # exact: a cast to floats may differ in the last bit from reading the text
         texts = pc.if_else(pc.equal(written, ""), pa.scalar(None, pa.string()), written)
         return bool(column.equals(texts.cast(column.type)))
     if pa.types.is_floating(column.type):

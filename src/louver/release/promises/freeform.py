@@ -57,7 +57,7 @@ def check_freeform(context: Context, promise: Freeform) -> Outcome:
         for j, meet in enumerate(meets):
             is_met &= meet[block[:, j]][:, groups[:, j]]
         fewest = min(fewest, int((is_met @ sizes).min()))
-    detail = f"every record meets at least {fewest}, promised {promise.k}, which follows from the promise; it is weaker than k-anonymity"
+    detail = f"every record overlaps at least {fewest}, as follows from the promise of {promise.k}, which is weaker than k-anonymity"
     return Outcome(fewest >= promise.k or not len(groups), detail)
 
 

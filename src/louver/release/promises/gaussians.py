@@ -1,9 +1,9 @@
 """Epsilon and delta of counts with discrete Gaussian noise, computed independently from the definition.
 
 One step of the neighbour relation changes some counts by whole numbers. The loss at an outcome is ln P/Q, and the least delta at epsilon is
-E[max(0, 1 - e^(epsilon - L))], L being the sum of the losses of all counts (docs/proofs/composition.md, section 1). Its law is found on a
-grid by Fourier transforms, tilted so that it lies around epsilon: delta may be arbitrarily small. This is a numerical check of a claim,
-accurate to a thousandth of delta, not a proof.
+E[max(0, 1 - e^(epsilon - L))], L being the sum of the losses of all counts (docs/proofs/composition.md, section 1). Its distribution is
+found on a grid by Fourier transforms, exponentially tilted so that it lies around epsilon, because delta may be arbitrarily small. This is
+a numerical check of a claim, accurate to a thousandth of delta, not a proof.
 """
 
 from __future__ import annotations

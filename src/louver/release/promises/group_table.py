@@ -22,7 +22,7 @@ MOST_GROUPS = 2**62
 
 ERROR_COLUMNS = {"standard_error", "lower_90", "upper_90"}
 PERSONS = "data/persons.parquet"
-OTHER_PERSONS = "the numbers of persons are not those that the groups imply"
+OTHER_PERSONS = "the numbers of persons do not follow from the groups"
 OUTSIDE = "an interval does not contain its number, or a standard error is negative or missing"
 
 
@@ -35,7 +35,7 @@ class GroupCounts(Promise):
 
 
 class PublishedGroups(Promise):
-    """As `GroupCounts`; regions add up to those above, and every level to the total, which is stated where it is public."""
+    """As `GroupCounts`, and regions add up to those above, and every level to the total, which is stated where it is public."""
 
     promise: Literal["group-table"]
     file: Literal["data/groups.parquet"]
@@ -44,7 +44,7 @@ class PublishedGroups(Promise):
 
 
 def check_group_counts(context: Context, promise: GroupCounts) -> Outcome:
-    """Look at every number, and that none is missing."""
+    """Check every number, and that none is missing."""
     levels, problem = _levels(context, promise)
     if problem is not None:
         return Outcome(False, problem)
@@ -105,7 +105,7 @@ def _levels(context: Context, promise: GroupCounts | PublishedGroups) -> tuple[l
         is_complete = level.num_rows == len(_distinct(level, regions)) * n_sizes
         is_single = len(_distinct(level, [*regions, "size"])) == level.num_rows
         if not (is_complete and is_single):
-            return [], f'a region of level "{names[depth]}" does not have every size once'
+            return [], f'a region of level "{names[depth]}" does not list every size once'
     return levels, None
 
 

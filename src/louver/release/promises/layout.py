@@ -1,8 +1,8 @@
-"""Bytes of a Parquet file that its rows do not show: unused values of dictionaries, false statistics, room in pages and in the footer.
+"""Bytes of a Parquet file that its rows do not show: unused dictionary values, false statistics, padding in pages and in the footer.
 
 A reader of rows never sees them, but a text editor does. Every part of a column is written again from its rows and compared: its
-statistics must be the same, and it may hardly be longer. Bytes are not compared, because another version of Arrow packs the same rows
-differently.
+statistics must be the same, and it may be only slightly longer. Bytes are not compared, because another version of Arrow packs the same
+rows differently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["check_layout"]
 
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){2}[A-Za-z0-9.\-]{0,20}")
 LONGER, ROOM = 1.05, 128
-"""A part of a column may be this many times as long as the one written again, and this many bytes longer."""
+"""Maximum length of a part of a column relative to the rewritten one, and how many bytes it may have beyond that."""
 ENDS = 12
 """Bytes of a metadata file that are not the metadata: two marks and a length."""
 SCHEMA = b"ARROW:schema"
@@ -34,7 +34,7 @@ def check_layout(context: Context) -> Outcome:
     for name in files:
         for problem in _problems(context.folder, name):
             return Outcome(False, f"{name} {problem}")
-    return Outcome(True, f"{len(files)} Parquet files, and no bytes in them that no row needs")
+    return Outcome(True, f"{len(files)} Parquet files, without bytes that no row needs")
 
 
 def _problems(folder: Folder, name: str) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _are_as_written(parts: list[pq.ColumnChunkMetaData], rows: pa.Table) -> bool
     field = rows.schema.field(0)
     if not pa.types.is_dictionary(field.type):
         return False
-    # A writer of plain text gives up a dictionary that grows beyond its limit, and is longer from there on.
+    # A writer drops a dictionary that grows beyond its limit and stores plain text from there on, which is longer.
     again = _written(rows.cast(pa.schema([field.with_type(field.type.value_type)])), codec)
     return _is_part_like(parts[0], again.column(0)) and (
         _dictionary_size(parts[0]) <= LONGER * _dictionary_size(again.column(0)) + ROOM
@@ -105,7 +105,7 @@ def _are_as_written(parts: list[pq.ColumnChunkMetaData], rows: pa.Table) -> bool
 
 
 def _written(rows: pa.Table, codec: str) -> pq.RowGroupMetaData:
-    """What a file says of these rows as one group."""
+    """The metadata of a file that holds these rows as one group."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression=codec, row_group_size=max(1, rows.num_rows))
     return pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)

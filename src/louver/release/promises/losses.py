@@ -1,4 +1,4 @@
-"""How much detail of each quasi-identifier published records lose, measured only by what is published of it.
+"""How much detail of each quasi-identifier the published records lose, measured from published values alone.
 
 An interval of numbers loses its width over the width of all intervals together. A value that stands for labels loses their number
 less one, over all labels that occur in the mapping (less one if they are ordered). A value that may be anything loses everything.
@@ -35,7 +35,7 @@ def check_losses(context: Context, promise: Losses) -> Outcome:
     mapping = read_mapping(context.folder)
     names = attributes_of(mapping)
     if names != [name for name, _ in promise.by_column]:
-        return Outcome(False, "the losses are not of the columns that the mapping lists")
+        return Outcome(False, "the losses are not for the columns that the mapping lists")
     for name, stated in promise.by_column:
         found = mean_loss(mapping.filter(pc.equal(mapping["attribute"], name)))
         if abs(found - stated) > TOLERANCE:

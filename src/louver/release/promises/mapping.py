@@ -1,4 +1,4 @@
-"""The mapping beside generalised records: what each published value stands for, and how many records carry it."""
+"""The mapping of generalised records: what each published value stands for, and how many records have it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _problems(folder: Folder, manifest: Manifest, name: str) -> Iterator[str]:
     if by is not None and (head is not None or manifest.not_private):
         yield "measurements published by somebody else must be neither paid from a ledger nor seeded"
     if by is None and head is None and not manifest.not_private:
-        yield "no ledger entry paid for the measurements, and the manifest calls them private"
+        yield "the manifest calls the measurements private, but no ledger entry paid for them"
     for batch in folder.batches(name, ["entry"]):
         if pc.unique(batch["entry"]).to_pylist() != [entry]:
             yield "some measurements belong to another ledger entry"

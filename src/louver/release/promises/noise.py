@@ -1,7 +1,7 @@
 """What was measured and with what noise: the list of levels and queries, read from the measurements themselves.
 
-A file of measurements has one row group for each batch of regions of one level and query. Every query of a level must have answered
-every region of the level once: what is measured twice costs its loss twice.
+A file of measurements has one row group for each batch of regions of one level and query. Every query of a level must have been answered
+once in every region of the level: a query measured twice costs its loss twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One recoding for the whole file: for each quasi-identifier, no value fits two published ones; a number of records may be exceptions."""
+"""One recoding for the whole file: no value of a quasi-identifier fits two published values, except in a number of records."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["OneRecoding", "check_one_recoding"]
 
 
 class OneRecoding(Promise):
-    """Every value of these columns is published as the same thing in all records.
+    """Every value of these columns is published in the same way in all records.
 
     Attributes
     ----------
     exceptions : int, optional
-        All but so many records: the mapping says which values belong to the recoding, and these records have others.
+        Number of records that may differ: the mapping says which values belong to the recoding, and these records have others.
     """
 
     promise: Literal["one-recoding"]
@@ -40,7 +40,7 @@ class OneRecoding(Promise):
 
 
 def check_one_recoding(context: Context, promise: OneRecoding) -> Outcome:
-    """Intervals of numbers must not touch, and no label may appear in two lines; a value that may be anything must be the only one."""
+    """Intervals of numbers must not touch, and no label may appear in two lines; a value that stands for anything must be the only one."""
     mapping = read_mapping(context.folder)
     if attributes_of(mapping) != list(promise.columns):
         return Outcome(False, "the columns are not those that the mapping lists")

@@ -1,9 +1,9 @@
-"""What an outsider works out from published tables of counts: no small count that is hidden may follow from the numbers that are shown.
+"""What an outsider derives from published tables of counts: no hidden small count may follow from the numbers shown.
 
-Counts of the cross of all attributes are unknown and not negative; every number shown is a sum of some of them, exact or within its rounding.
-A hidden count whose largest and smallest value agree is known. This outsider knows less than the one assumed by `louver audit`, who knows
-what a mark means, what the register holds and which counts are whole: what is found here is certain, and what is not found was left to the
-audit.
+Counts of the cross of all attributes are unknown and not negative; every number shown is a sum of some of them, exact or within its
+rounding. A hidden count whose largest and smallest value agree is known. This outsider knows less than the one assumed by `louver audit`,
+who knows what a mark means, what the register holds and which counts are whole: a disclosure found here is certain, but finding none
+proves nothing; the audit is stricter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from louver._arrays import Bools, Floats, Ints
 if TYPE_CHECKING:  # SciPy takes a third of a second to load, and most verbs check no tables
     from scipy.optimize import LinearConstraint
 
-__all__ = ["ShownCells", "small_count_given_away"]
+__all__ = ["ShownCells", "small_count_disclosed"]
 
 MOST_CELLS = 1 << 12
 """Cells of a cross that are solved for; larger ones are left to the audit."""
@@ -85,7 +85,7 @@ class _Cross:
         return True
 
 
-def small_count_given_away(tables: Sequence[ShownCells], small: int) -> str | None:
+def small_count_disclosed(tables: Sequence[ShownCells], small: int) -> str | None:
     """Describe a count above 0 and below `small` that the tables show or disclose; None if none is found."""
     for table in tables:
         if table.base is None and any(

@@ -13,7 +13,7 @@ NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 FORMS = (
     rf"^\[(?P<lower>{NUMBER}), (?P<upper>{NUMBER})\]$",
     rf"^(?P<lower>{NUMBER})$",
-    rf"^(?P<lower>{NUMBER})-(?P<upper>{NUMBER})$",  # as early versions printed it
+    rf"^(?P<lower>{NUMBER})-(?P<upper>{NUMBER})$",  # the form that early versions printed
 )
 SEPARATOR, ANYTHING = " | ", "*"
 AMBIGUOUS = frozenset('[],"')

@@ -2,7 +2,7 @@
 
 Written from docs/proofs (topdown.md, groups.md, composition.md); shares no code with the choice of the noise. The measurements list the
 levels and queries with the variance of their noise; the neighbour relation and the query give the sensitivity; together they give the loss
-of every query, and their sum that of the release. What is published exactly is what the folder holds exactly.
+of every query, and their sum that of the release. The exact disclosures are those that the folder holds.
 
 The variance that a file states is taken as the noise that was drawn: no file can prove how it was drawn.
 """
@@ -69,7 +69,7 @@ Amount = Annotated[str, Field(pattern=AMOUNT)]
 Pair = tuple[Amount, Amount] | None
 Key = tuple[str, str]
 Ways = Sequence[Sequence[Sequence[tuple[int, int]]]]
-"""For every way to change, for every query, (by how much, how many counts)."""
+"""For every kind of change and every query, (by how much, how many counts)."""
 
 
 class _PrivacyPart(BaseModel):
@@ -124,7 +124,7 @@ def check_privacy(context: Context) -> Outcome:
     """Compare the loss stated in the manifest with the measurements and the exact files."""
     manifest = context.manifest
     if manifest.not_private and manifest.not_for_release and manifest.parameters.get("as_published"):
-        return Outcome(True, "noise as a paper prints it, which is not private; no loss is claimed")
+        return Outcome(True, "the noise is that printed in a paper and is not private; no loss is claimed")
     claim = Claim.model_validate_json(json.dumps(manifest.privacy))
     by = publisher_of(manifest)
     if claim.stated_by != by:
@@ -138,16 +138,19 @@ def check_privacy(context: Context) -> Outcome:
     )
     if by is not None:
         amount = f"{claim.measure} = {float(Fraction(claim.amount)):.4g} ({claim.neighbours})"
-        detail = f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to {amount}"
+        detail = (
+            f"louver claims no loss of its own; the usual variances of {len(noise)} queries, as {printable(by)} states them, amount to "
+            f"{amount}"
+        )
     if manifest.parameters.get("quantity") is not None:
         detail += ", given the largest quantity of a record that its maker states"
     if claim.first_release is not None:
-        detail += f"; the release that it builds on lost {claim.first_release.measure} = {claim.first_release.amount} more"
+        detail += f"; the release that it builds on adds {claim.first_release.measure} = {claim.first_release.amount}"
     return Outcome(True, detail)
 
 
 def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
-    """What differs between the privacy block, the parameters and the results."""
+    """Differences between the privacy block, the parameters and the results."""
     if claim.meaning != MEANING[claim.neighbours]:
         yield "the neighbour relation is described as a different one"
     elsewhere = {one.get("neighbours", claim.neighbours) for one in (manifest.parameters, manifest.results)}
@@ -181,7 +184,7 @@ def _loss_problems(
         if claim.stated_by is not None:  # the stated variance is taken as the parameter of the distribution
             expected = squared / (2 * float(loss))
         if not abs(variance - expected) <= VARIANCE_SLACK * expected + LEAST_VARIANCE < math.inf:
-            yield "the noise of the measurements is not that of the loss claimed"
+            yield "the noise of the measurements does not match the loss claimed"
             return
     if sum(losses, Fraction(0)) != Fraction(claim.amount):
         yield "the losses of the measured queries do not add up to the loss claimed"
@@ -209,7 +212,7 @@ def _delta_problems(
     """Whether every pair of epsilon and delta holds for all kinds of change."""
     pairs = [pair for pair in (claim.composed, claim.epsilon_at_delta) if pair is not None]
     if pairs and claim.measure != "rho":
-        yield "an epsilon with a delta is claimed for noise that has none"
+        yield "an epsilon with a delta is claimed, which this noise does not have"
         return
     if not pairs:
         return
@@ -218,7 +221,7 @@ def _delta_problems(
         for changed in together:
             found = log_delta(float(Fraction(epsilon)), changed)
             if not found <= _log(Fraction(delta)) + DELTA_SLACK:
-                yield "the noise does not keep the epsilon and delta claimed"
+                yield "the noise does not give the epsilon and delta claimed"
                 return
 
 
@@ -371,7 +374,7 @@ def _inside(promise: TopDown, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 
 def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterator[str]:
-    """What the manifest states about the release that it extends, whose own loss must follow from the queries listed."""
+    """The statement about the release that is extended, whose loss must follow from the queries listed."""
     detail = Claim.model_validate_json(json.dumps(first.privacy))
     stated = claim.first_release
     if stated is None or (stated.measure, stated.amount, stated.neighbours) != (
@@ -379,7 +382,7 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
         detail.amount,
         detail.neighbours,
     ):
-        yield "the manifest does not state what the release lost that it extends"
+        yield "the manifest does not state the privacy loss of the release that it extends"
     variances = {
         (str(level["name"]), str(query["name"])): float(query["variance"])
         for level in first.results["levels"]
@@ -388,7 +391,7 @@ def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterat
     yield from _common_problems(detail, first)
     yield from _query_problems(detail, first, variances)
     if sorted(detail.invariants) != sorted(_topdown_promise(first).exact):
-        yield "the first release denies its invariants"
+        yield "the first release does not state its invariants"
     if (first.not_private and not manifest.not_private) or (
         first.not_for_release and not manifest.not_for_release
     ):
@@ -443,7 +446,7 @@ def groups_sensitivity(
     """L1 and squared L2 sensitivity over all regions of a level (docs/proofs/groups.md); None where there is none."""
     stated = parameters.get("max_quantity", 1)
     if type(stated) is not int or stated < 1:
-        raise Malformed("max_quantity is not a whole number from 1 on")
+        raise Malformed("max_quantity is not a whole number of at least 1")
     largest = min(stated, measured.n_values)
     if query in ("prefix", "chain") and not is_public:
         return None
@@ -459,7 +462,7 @@ def groups_sensitivity(
 
 
 def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Ways:
-    """How one step changes the counts of all levels: every kind of change, or a worse one that covers it."""
+    """How one step changes the counts of all levels: every kind of change, or a larger one that covers it."""
     if query != "sizes":
         return [[((1, l1),) for l1, _ in changes]]
     if neighbours != "change-record":
@@ -470,10 +473,12 @@ def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Wa
 
 
 def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] | str:
-    """What a release of people that the sizes agree with publishes exactly and does not protect; or what is wrong with it."""
+    """What the release of people that the sizes agree with publishes exactly and does not protect; or what is wrong with it."""
     if not _is_extension(context):
         return (
-            ([], []) if claim.first_release is None else "the manifest speaks of a first release without one"
+            ([], [])
+            if claim.first_release is None
+            else "the manifest describes a first release that is not there"
         )
     first = parse(read_json(context.folder.file(FIRST_MANIFEST)), FIRST_MANIFEST)
     for problem in _first_problems(claim, first, context.manifest):
@@ -486,7 +491,7 @@ def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] 
     n_regions = {str(level["name"]): int(level["regions"]) for level in first.results["levels"]}
     expected = _not_protected(_topdown_promise(first), detail.neighbours, n_regions)
     if sorted(detail.not_protected or ()) != sorted(expected):
-        return "what the first release calls not protected is not what its invariants tell"
+        return "what the first release calls not protected is not what its invariants reveal"
     return list(detail.invariants), list(detail.not_protected or ())
 
 
@@ -505,7 +510,7 @@ def _total_problems(
     elif entry.get("total") is not None:
         yield "a total is promised that the folder does not have"
     elif any(0 in batch["size"].to_pylist() for batch in islice(context.folder.batches(GROUPS, ["size"]), 1)):
-        yield "sizes begin with 0, which is only possible with a public total"
+        yield "sizes begin at 0, which is only possible with a public total"
     invariants = [UNITS] * is_public + [REGIONS] * bool(manifest.parameters.get("domain_from_data"))
     disclosed = ["the total number of groups, exactly"] * is_public
     disclosed += [f"{REGIONS}, exactly"] * bool(manifest.parameters.get("domain_from_data"))

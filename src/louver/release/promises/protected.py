@@ -110,10 +110,11 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
     if len(knowledge.hidden) + len(knowledge.unlisted) > MOST_UNKNOWNS:
         alone = _single(knowledge)
         return Outcome(
-            alone is None, alone or f"{detail}; too many to check more than whether one is alone in a sum"
+            alone is None,
+            alone or f"{detail}; too many for a full check; only that none is alone in a sum was checked",
         )
-    given_away = _given_away(knowledge)
-    return Outcome(given_away is None, given_away or f"{detail}, none of which follows from the others")
+    disclosed = _disclosed_number(knowledge)
+    return Outcome(disclosed is None, disclosed or f"{detail}, none of which follows from the others")
 
 
 def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, ...], int | None]:
@@ -243,7 +244,7 @@ def _single(knowledge: Knowledge) -> str | None:
     return None
 
 
-def _given_away(knowledge: Knowledge) -> str | None:
+def _disclosed_number(knowledge: Knowledge) -> str | None:
     """A hidden number that all shown numbers together determine; None where there is none."""
     import numpy as np
     from scipy.optimize import linprog

@@ -28,7 +28,7 @@ class RoundedTable(PublishedProtectedTable):
 
 
 class RoundedTablesPromise(Promise):
-    """Every table of the release; numbers go at most `beyond` multiples further than the two next to their values."""
+    """Every table of the release; numbers are at most `beyond` multiples further away than the two nearest to their values."""
 
     promise: Literal["rounded-tables"]
     tables: Annotated[tuple[RoundedTable, ...], Field(min_length=1)]
@@ -37,7 +37,9 @@ class RoundedTablesPromise(Promise):
 
 
 class CellKeyTablesPromise(Promise):
-    """Every table of the release: counts with noise that belongs to the set of counted records; what is not listed is 0 or was changed to 0."""
+    """Every table of the release: counts with noise that depends on the set of counted records; a cell that is not listed is 0 or was
+    changed to 0.
+    """
 
     promise: Literal["cell-key-tables"]
     tables: Annotated[tuple[PublishedProtectedTable, ...], Field(min_length=1)]

@@ -1,7 +1,7 @@
 """A spine that was arranged for areas: every leaf is in one place, and the regions follow from geography and areas alone.
 
-The published file has one row for each leaf: its regions in the spine and in the geography, and its areas. A rule names what the leaves of a region
-have in common; regions are compared with what the rules say, without the code that arranged them.
+The published file has one row for each leaf: its regions in the spine and in the geography, and its areas. A rule names what the leaves of
+a region have in common; regions are compared with what the rules say, without the code that arranged them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SpineFile(BaseModel):
     Attributes
     ----------
     fixed : str
-        The last level of the geography that stayed.
+        The last level of the geography that is kept.
     geography : tuple of str
         Levels of the geography.
     prefixes : tuple of int or None
@@ -86,7 +86,7 @@ def _check_form(spine: SpineFile, levels: Sequence[str]) -> None:
         raise Malformed("the levels are not those of the spine")
     for rule in spine.rules:
         if rule.geography not in spine.geography[depth:-1] or not set(rule.areas) <= set(spine.kinds):
-            raise Malformed("a rule of the spine speaks of no level or no kind of areas")
+            raise Malformed("a rule of the spine refers to an unknown level or kind of area")
 
 
 def _read(folder: Folder, spine: SpineFile, levels: Sequence[str]) -> pa.Table:

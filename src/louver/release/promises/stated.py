@@ -1,13 +1,13 @@
 """What a manifest may state: known keys, values of the right types, and no sentences other than those louver writes.
 
-Parameters, results and warnings are read by people but tied to no promise, so anything could hide there. Every string must be a name or a
-label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode merged, is
-short, counted, and limited (`ALLOWED`) unless whoever verifies has read it and accepts more. A list hardly names anything twice, or
-records could be spelt with the labels that are published anyway; a number has no more digits than a float; and the text of the file
-is as a program writes it, without spaces between its parts.
+Parameters, results and warnings are read by people but covered by no promise, so anything could hide there. Every string must be a name or
+a label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode merged, is
+short, counted, and limited (`ALLOWED`) unless whoever verifies has read it and accepts more. Lists hardly repeat a name, or they could
+spell out records in published labels; a number has no more digits than a float; and the text of the file has no spaces between its parts,
+as programs write it.
 
-Whatever the options of a verb accept must have its place here: a release that is refused when it is sealed has been paid for, so that
-parameters are held to the same form before (`check_parameters`).
+Whatever the options of a verb accept must have its place here: a release that is refused at sealing has been paid for, so parameters are
+checked for the same form beforehand (`check_parameters`).
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ MAKERS_WORD = "its maker's word"
 """Ending of a finding that relies on something unchecked."""
 
 LONGEST, MOST_UNTRACED = 2_000, 1_000_000
-"""Maximum characters of one string, and of all strings, that are in no published file: a question may be the name of its column, and a
-recode may list every postcode of a country."""
+"""Maximum number of characters of one string, and of all strings, that are in no published file: a column may be named by its survey
+question, and a recode may list every postcode of a country."""
 
 ALLOWED: Mapping[str, tuple[int, int]] = {"names": (64, 600), "labels": (32, 300)}
 """Strings of each kind, and their total characters, that are in no published file and need no acceptance. Names are those of
@@ -72,7 +72,7 @@ columns, files and tables of the source; labels are those that a recode united o
 a hierarchy that no table shows."""
 
 MOST_REPEATED = 8
-"""Maximum number of repeated names in a list: options may harmlessly repeat a name."""
+"""Maximum number of repeated names in a list; an option that repeats one does no harm."""
 
 MOST_EDGES = 1_000
 """Maximum number of bin edges of one column."""
@@ -101,7 +101,7 @@ class TracedStrings:
         return text in self.names
 
     def take(self, text: str, kind: str, key: str) -> str:
-        """A string that cannot be traced: short, and counted once for its kind, under the first key that has it."""
+        """Count a string that cannot be traced: it must be short, and counts once for its kind, under the first key that has it."""
         if len(text) > LONGEST:
             raise ValueError("a string is longer than any name")
         if (kind, text) not in self.untraced:
@@ -196,12 +196,12 @@ Mechanism = Literal[
 ]
 TOPDOWN_METHODS = (
     "dual Newton least squares, rounding by shortest paths",
-    "likeliest counts within the classes of the first release, people shared out one by one",
+    "likeliest counts within the classes of the first release, people allocated one by one",
 )
 
 
 class _StatedPart(BaseModel):
-    """Known keys and types; a key that early versions did not write may be missing."""
+    """Known keys and types; keys that early versions did not write may be missing."""
 
     # Each model is built on first use: a release needs only those of its own verb.
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
@@ -412,7 +412,7 @@ class Geography(_StatedPart):
     columns: Owns | None = None
 
 
-class SpineAsked(_StatedPart):
+class SpineRequest(_StatedPart):
     areas: Own
     fixed: Name | None = None
     levels: Names | None = None
@@ -425,18 +425,18 @@ class StatedShares(_StatedPart):
     at: dict[Name, dict[Name, Amount]] = {}
 
 
-class QueryAsked(_StatedPart):
+class QueryRequest(_StatedPart):
     attributes: Names
     merge: dict[Name, Merge] = {}
 
 
-class InvariantAsked(_StatedPart):
+class InvariantRequest(_StatedPart):
     name: Name
     level: Name
     cells: Labels
 
 
-class BoundAsked(_StatedPart):
+class BoundRequest(_StatedPart):
     name: Name
     file: Own
     cells: Labels
@@ -445,7 +445,7 @@ class BoundAsked(_StatedPart):
     facilities: Label | None = None
 
 
-class CovariateAsked(_StatedPart):
+class CovariateRequest(_StatedPart):
     column: Own
     file: Own | None = None
     cells: Labels = {}
@@ -462,28 +462,28 @@ class Refined(_StatedPart):
     merge: Merge
 
 
-class RuleAsked(_StatedPart):
+class RuleRequest(_StatedPart):
     name: Name
     cells: Labels
     at_most: Count
-    of: Labels
+    of: Labels | None = None
 
 
-class GapAsked(_StatedPart):
+class GapRequest(_StatedPart):
     name: Name
     cells: Labels
     younger: Count | None = None
     older: Count | None = None
 
 
-class HouseholdAsked(_StatedPart):
+class HouseholdRequest(_StatedPart):
     head: Labels
     members: Labels
     years: Name
-    gaps: list[GapAsked] = []
+    gaps: list[GapRequest] = []
 
 
-class PublishedAsked(_StatedPart):
+class PublishedRequest(_StatedPart):
     by: Own
     files: Count
     sha256: Sha256
@@ -493,14 +493,14 @@ class PublishedAsked(_StatedPart):
 
 class TopDownParameters(_StatedPart):
     geography: Geography | None = None
-    spine: SpineAsked | None = None
+    spine: SpineRequest | None = None
     shares: StatedShares | None = None
-    queries: dict[Name, QueryAsked] = {}
-    invariants: list[InvariantAsked] = []
-    bounds: list[BoundAsked] = []
-    covariates: list[CovariateAsked] = []
+    queries: dict[Name, QueryRequest] = {}
+    invariants: list[InvariantRequest] = []
+    bounds: list[BoundRequest] = []
+    covariates: list[CovariateRequest] = []
     extended_by: Own | None = None
-    published: PublishedAsked | None = None
+    published: PublishedRequest | None = None
     epsilon: Amount = None
     rho: Amount = None
     delta: Amount = None
@@ -512,8 +512,8 @@ class TopDownParameters(_StatedPart):
     extends: Own | None = None
     digest: Sha256 | None = None
     refines: dict[Name, Refined] = {}
-    rules: list[RuleAsked] = []
-    household: HouseholdAsked | None = None
+    rules: list[RuleRequest] = []
+    household: HouseholdRequest | None = None
 
 
 class StatedQuery(_StatedPart):
@@ -619,7 +619,8 @@ def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
     else:
         return
     raise PromiseError(
-        f"the release could not state what was requested ({keys}), which is a bug in louver, please report it; nothing was spent, and other spellings or shorter names may work.",
+        f"the release could not state what was requested ({keys}), which is a bug in louver, please report it; nothing was spent, and "
+        "other spellings or shorter names may work.",
         promise="manifest contents",
     )
 
@@ -680,7 +681,8 @@ def _judge_untraced(untraced: Mapping[tuple[str, str], str], accepted: int | Non
         return Outcome(True, f"{found}, accepted as requested: {MAKERS_WORD}")
     return Outcome(
         False,
-        f"{n} strings are in no other file: {' and '.join(excess)}. Read them in manifest.json: people could be described there. Then accept "
+        f"{n} strings are in no other file: {' and '.join(excess)}. Read them in manifest.json: people could be described there. Then "
+        "accept "
         f"{n} strings",
     )
 
@@ -711,7 +713,7 @@ def _problems(manifest: Manifest, known: TracedStrings) -> Iterator[str]:
         try:
             model.model_validate(block, context=known)
         except ValueError:
-            yield f"the {name} hold a key or a value that {manifest.verb} does not write"
+            yield f"the {name} contain a key or a value that {manifest.verb} does not write"
             return
     yield from _repeated(manifest)
     forms = {
@@ -723,7 +725,7 @@ def _problems(manifest: Manifest, known: TracedStrings) -> Iterator[str]:
     if not all(re.fullmatch(form, text) for text, form in forms.items()):
         yield "the date, the version or a hash is invalid"
     if not re.fullmatch(METHODS[manifest.verb], manifest.method):
-        yield f"the method is not one of {manifest.verb}"
+        yield f"{manifest.verb} has no such method"
     if manifest.verb in EXACT and manifest.privacy:
         yield f"{manifest.verb} claims no loss of privacy"
     if list(manifest.warnings) != _warnings(manifest):
@@ -742,7 +744,7 @@ def _whole_numbers(content: Any) -> Iterator[int]:
 
 def _repeated(manifest: Manifest) -> Iterator[str]:
     """Whether a level, query, table or statement is listed twice, or there are more than the levels allow."""
-    results, asked = manifest.results, manifest.parameters
+    results, request = manifest.results, manifest.parameters
     levels = [level["name"] for level in results.get("levels", ())]
     errors = (results.get("errors") or {}).get("typical", ())
     for names in (
@@ -754,14 +756,14 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
         results.get("suboptimal_regions", ()),
         [one["region"] for one in results.get("failsafe", ())],
         [one["name"] for one in results.get("reached", ())],
-        [one.get("file", one["name"]) for one in asked.get("tables", ())],
-        [one["name"] for one in asked.get("invariants", ())],
-        [one["name"] for one in asked.get("bounds", ())],
+        [one.get("file", one["name"]) for one in request.get("tables", ())],
+        [one["name"] for one in request.get("invariants", ())],
+        [one["name"] for one in request.get("bounds", ())],
     ):
         if len(set(names)) < len(names):
             yield "the results or the parameters list something twice"
             return
-    shares, geography = asked.get("shares"), asked.get("geography") or {}
+    shares, geography = request.get("shares"), request.get("geography") or {}
     for one in (shares, geography.get("prefixes"), geography.get("columns")):
         if isinstance(one, list) and len(one) > len(levels):
             yield "the parameters list more than there are levels"
@@ -770,7 +772,7 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
 
 
 def _moved(manifest: Manifest) -> list[int]:
-    """In how many leaf regions a failsafe moved bounds, as promised; nothing where nothing is."""
+    """In how many leaf regions a failsafe moved bounds, as promised; nothing if in none."""
     return [entry["moved"] for entry in manifest.promises if entry.get("promise") == "agreement"]
 
 
@@ -821,8 +823,8 @@ def _disclosures(manifest: Manifest) -> list[list[str]]:
         return [[TABLES]]
     if manifest.verb == "protect":
         return [[PROTECTED_CELLS[manifest.method]]]
-    named = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
-    return [named] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
+    columns = [column_disclosed(name) for name in manifest.results.get("unchanged", ())]
+    return [columns] if "unchanged" in manifest.results else [[EARLIER_DISCLOSURE]]
 
 
 # The names and labels of each verb
@@ -847,9 +849,9 @@ def _audit_known(folder: Folder, manifest: Manifest) -> TracedStrings:
 def _are_as_promised(manifest: Manifest) -> bool:
     """Whether tables are described in the parameters as they are in the promise, which is checked."""
     promised = promise_of(manifest, "tables")["tables"]
-    asked = manifest.parameters["tables"]
-    return len(asked) == len(promised) and all(
-        one[key] == other[key] for one, other in zip(asked, promised, strict=True) for key in other
+    request = manifest.parameters["tables"]
+    return len(request) == len(promised) and all(
+        one[key] == other[key] for one, other in zip(request, promised, strict=True) for key in other
     )
 
 
@@ -988,28 +990,28 @@ def _groups_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
 
 
 def _topdown_problems(folder: Folder, manifest: Manifest) -> Iterator[str]:
-    """Whether numbers of people and of regions, and the loss that was asked for, are those of the files and of the privacy block."""
-    results, asked = manifest.results, manifest.parameters
+    """Whether numbers of people and regions, and the requested loss, are those of the files and of the privacy block."""
+    results, request = manifest.results, manifest.parameters
     if results["people"] != folder.rows(promise_of(manifest, "topdown")["file"]):
         yield "the results state a different number of people from the file"
     if publisher_of(manifest) is None and not _are_regions_measured(folder, results["levels"]):
         yield "the results state different numbers of regions from those measured"
-    if not _is_spine_asked_for(promise_of(manifest, "topdown").get("spine"), asked):
-        yield "the promise has another spine than was asked for"
+    if not _is_requested_spine(promise_of(manifest, "topdown").get("spine"), request):
+        yield "the promise has a different spine from the request"
     for measure in ("epsilon", "rho"):
-        amount, stated = asked.get(measure), results.get(measure)
-        if amount is None or stated is None or asked.get("delta") is not None:
+        amount, stated = request.get(measure), results.get(measure)
+        if amount is None or stated is None or request.get("delta") is not None:
             continue
         if float(exact_fraction(amount)) < stated:  # queries whose answers are public cost nothing
             yield "the results state a greater loss than requested"
 
 
-def _is_spine_asked_for(spine: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
-    """Whether a spine was arranged where one was asked for, in the geography and below the level that were named."""
-    given = asked.get("spine")
+def _is_requested_spine(spine: Mapping[str, Any] | None, request: Mapping[str, Any]) -> bool:
+    """Whether a spine was arranged where one was requested, in the geography and below the level requested."""
+    given = request.get("spine")
     if spine is None or given is None:
         return spine is None and given is None
-    levels = (asked.get("geography") or {}).get("levels", [])
+    levels = (request.get("geography") or {}).get("levels", [])
     return bool(list(spine["geography"]) == levels and spine["fixed"] == (given.get("fixed") or levels[0]))
 
 
@@ -1026,7 +1028,7 @@ def _are_regions_measured(folder: Folder, levels: Sequence[Mapping[str, Any]]) -
     )
 
 
-# Figures and words of anonymize that follow from its files
+# Figures and descriptions of anonymize that follow from its files
 
 ROLES = ("identifying", "unit", "weight", "quasi", "sensitive", "keep")
 KINDS = ("", "whole number", "number", "truth value", "date", "text", "ordered", "hierarchy", "category")
@@ -1051,8 +1053,8 @@ def _done(line: Mapping[str, Any], parameters: Mapping[str, Any]) -> Sequence[st
     if line["role"] not in ("sensitive", "keep"):
         return ("dropped",)
     codes = {words: parameters.get(key, {}).get(line["name"]) for key, words in CODED.items()}
-    told = [f"{words} {value:.15g}" for words, value in codes.items() if value is not None]
-    return (", ".join(told) or "unchanged",)
+    parts = [f"{words} {value:.15g}" for words, value in codes.items() if value is not None]
+    return (", ".join(parts) or "unchanged",)
 
 
 def _anonymize_problems(folder: Folder, manifest: Manifest, known: TracedStrings) -> Iterator[str]:
@@ -1066,7 +1068,7 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: TracedStrings
         or results["by_column"] != promises["losses"].get("by_column")
         or results["records"] != promises["records"].get("records")
     ):
-        yield "the results do not say what is promised"
+        yield "the results differ from what is promised"
         return
     if DICTIONARY in folder.files:
         lines = folder.table(DICTIONARY).to_pylist()
@@ -1097,20 +1099,24 @@ def _anonymize_problems(folder: Folder, manifest: Manifest, known: TracedStrings
         yield "risks and losses do not follow from the published records"
 
 
-def _are_roles(lines: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> bool:
-    """Whether columns have the roles that were asked for; columns not named are carried along or dropped."""
+def _are_roles(lines: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> bool:
+    """Whether columns have the requested roles; other columns are kept or dropped."""
     by_role = {role: {line["name"] for line in lines if line["role"] == role} for role in ROLES}
     dropped = by_role["identifying"] | by_role["unit"] | by_role["weight"]
-    named = set(asked.get("keep", ())) <= by_role["keep"] and set(asked.get("identifying", ())) <= dropped
-    return named and all(set(asked.get(role, ())) == by_role[role] for role in ("quasi", "sensitive"))
+    are_kept_and_dropped = (
+        set(request.get("keep", ())) <= by_role["keep"] and set(request.get("identifying", ())) <= dropped
+    )
+    return are_kept_and_dropped and all(
+        set(request.get(role, ())) == by_role[role] for role in ("quasi", "sensitive")
+    )
 
 
 def _follows(folder: Folder, manifest: Manifest, sizes: Mapping[int, int]) -> bool:
-    """Whether the figures that the page begins with follow from the sizes of classes and from the losses of columns.
+    """Whether the figures at the top of the page follow from the class sizes and the losses of columns.
 
-    The risks of freeform releases (they count fitting records, not classes) and averages over units are taken on trust.
+    The risks of freeform releases (they count fitting records, not classes) and averages over units are not checked.
     """
-    results, asked = manifest.results, manifest.parameters
+    results, request = manifest.results, manifest.parameters
     risk, utility, records = results["risk"], results["utility"], results["records"]
     n_classes, smallest, n_suppressed = sum(sizes.values()), min(sizes, default=0), results["suppressed"]
     shares = [share for _, share in results["by_column"]]
@@ -1132,9 +1138,11 @@ def _follows(folder: Folder, manifest: Manifest, sizes: Mapping[int, int]) -> bo
         if risk["counted"] == "records":
             average = n_classes / max(1, records)
             stated += [(risk["prosecutor_average"], average), (risk["marketer"], average)]
-    is_public = any(asked.get(key) for key in ("population", "population_count", "k_map", "sampling_weight"))
+    is_public = any(
+        request.get(key) for key in ("population", "population_count", "k_map", "sampling_weight")
+    )
     is_journalist = risk["journalist_highest"] is not None or risk["journalist_average"] is not None
-    return all(isclose(told, found, rel_tol=1e-9, abs_tol=TOLERANCE) for told, found in stated) and (
+    return all(isclose(value, found, rel_tol=1e-9, abs_tol=TOLERANCE) for value, found in stated) and (
         is_public or not is_journalist
     )
 
@@ -1144,7 +1152,7 @@ def _squares(sizes: Mapping[int, int]) -> int:
 
 
 def _reached_problems(context: Context) -> Iterator[str]:
-    """Whether the values stated as reached really are, given that the accompanying promise holds."""
+    """Whether the diversity and closeness stated as reached hold in the records, given that the accompanying promise holds."""
     reached = {line["name"]: line for line in context.manifest.results.get("reached", ())}
     made: set[tuple[str, str]] = set()
     for entry in context.manifest.promises:
@@ -1152,11 +1160,11 @@ def _reached_problems(context: Context) -> Iterator[str]:
         if key is None or name not in reached or reached[name][key] is None:
             continue
         made.add((str(name), key))
-        told = {**entry, key: reached[name][key]}
+        reached_entry = {**entry, key: reached[name][key]}
         if key == "l":
-            held = check_l_diversity(context, LDiversity.model_validate_json(json.dumps(told)))
+            held = check_l_diversity(context, LDiversity.model_validate_json(json.dumps(reached_entry)))
         else:
-            held = check_t_closeness(context, TCloseness.model_validate_json(json.dumps(told)))
+            held = check_t_closeness(context, TCloseness.model_validate_json(json.dumps(reached_entry)))
         if not held.passed:
             yield "the results state more diversity or closeness than the records have"
     for name, line in reached.items():

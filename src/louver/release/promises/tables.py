@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
 from louver.release.promises.copies import csv_of, csv_problem
-from louver.release.promises.outsider import ShownCells, small_count_given_away
+from louver.release.promises.outsider import ShownCells, small_count_disclosed
 
 __all__ = ["PublishedTables", "check_tables"]
 
@@ -65,8 +65,8 @@ def check_tables(context: Context, promise: PublishedTables) -> Outcome:
         if table.n_rows_by is None:
             cells = _cells(context, table)[1]
             shown.append(ShownCells(table.by, cells, table.base, table.total, _about(listed[len(found) - 1])))
-    given_away = small_count_given_away(shown, _small(context))
-    return Outcome(given_away is None, given_away or "; ".join(found))
+    disclosed = small_count_disclosed(shown, _small(context))
+    return Outcome(disclosed is None, disclosed or "; ".join(found))
 
 
 def _small(context: Context) -> int:

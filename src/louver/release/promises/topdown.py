@@ -41,7 +41,7 @@ AT_ONCE = 1 << 20
 """Approximate number of combinations of leaf and cell that are added up together."""
 
 MOST_SHARED = 1 << 16
-"""Most combinations at the end of some people that the next ones may have too."""
+"""Maximum number of combinations at the end of one part of the people that the next part may share."""
 
 NEAR = 1e-6
 """Tolerated relative difference between a stated variance and that of the discrete distribution with the same parameter."""
@@ -74,8 +74,8 @@ class TopDown(Promise):
     regions : tuple of str
         Geography columns of the microdata; none if there is one region, "all".
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`, or a spine
-        says where it lies.
+        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`, or a spine gives its
+        place.
     exact : mapping
         Level of each invariant.
     cells : mapping
@@ -177,16 +177,16 @@ def _check_form(promise: TopDown) -> None:
     if is_prefix and any(a >= b for a, b in pairwise(promise.prefixes or ())):
         raise Malformed("the prefixes do not grow from level to level")
     if not set(promise.exact.values()) <= set(promise.levels) or not set(promise.exact) <= set(promise.cells):
-        raise Malformed("an invariant is about no level or no cells")
+        raise Malformed("an invariant refers to no level or no cells")
     for cells in (*promise.structural_zeros, *promise.cells.values()):
         if any(not set(labels) <= set(promise.attributes.get(name, ())) for name, labels in cells.items()):
-            raise Malformed("a set of cells has labels that no attribute has")
+            raise Malformed("a set of cells has unknown labels")
     for table in promise.tables.values():
         for name, merged in table.attributes.items():
             if sorted(label for labels in merged.values() for label in labels) != sorted(
                 promise.attributes.get(name, ())
             ):
-                raise Malformed("a table does not merge every label of an attribute once")
+                raise Malformed("a table does not use every label of an attribute exactly once")
 
 
 def _leaves(folder: Folder, promise: TopDown) -> pa.Array:
@@ -235,7 +235,8 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
 class _Runs:
     """Counts by ascending key, from parts that mostly come in the order of their keys, as louver writes people.
 
-    A part that begins where the last one ended is kept as it is but for the end of that one. Other parts are added up together.
+    A part that begins where the last one ended is kept as it is, and only the keys at the seam are merged. Other parts are added up
+    together.
     """
 
     def __init__(self) -> None:
@@ -439,7 +440,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Ta
 
 @dataclass(frozen=True, slots=True)
 class _WantedCounts:
-    """What a table must hold for one level, and how much of that was found in it."""
+    """What a table must contain for one level, and how much of that was found in it."""
 
     places: Places
     keys: Ints
@@ -448,13 +449,13 @@ class _WantedCounts:
 
     @classmethod
     def of(cls, people: PublishedPeople, level: int, row_of: Ints, n_rows: int) -> _WantedCounts:
-        """By region and row, some whole regions at a time where people stand by regions."""
+        """By region and row, some whole regions at a time where people are sorted by region."""
         region_of, n = people.region_of[level], len(people.leaf)
         parts: list[tuple[Ints, Ints]] = []
         first = 0
         while first < n:
             last = min(first + AT_ONCE, n)
-            # To the end of the region that the last of them is in, if its leaves stand together.
+            # Up to the end of the last one's region, if the region's leaves are contiguous.
             end = int(np.searchsorted(region_of, region_of[people.leaf[last - 1]], side="right"))
             last = max(last, int(np.searchsorted(people.leaf, end)))
             own = slice(first, last)

@@ -83,7 +83,7 @@ class PublishedErrors:
                 expected = self._expected(level, query, place, count[here])
             is_exact = (error[here] == 0) & (lower[here] == upper[here])
             if expected is None or not (is_exact | (np.abs(error[here] - expected) < ROUNDED)).all():
-                return "has a standard error that does not follow from the errors described"
+                return "has a standard error that does not follow from the published error files"
         return None
 
     def _expected(self, level: str, query: str, place: Ints, count: Floats) -> Floats | None:

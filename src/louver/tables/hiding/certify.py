@@ -59,7 +59,7 @@ def certify(
         if witness is None:
             changes.append(None)
             continue
-        # What is kept was checked against the pattern, the sums and the outsider; only the demand itself remains.
+        # Stored changes were checked against the pattern, the sums and the outsider; only the demand itself remains.
         change = kept.get(id(witness))
         if change is None or not check.meets(demand, *change):
             change = _rounded(witness)
@@ -77,7 +77,7 @@ def certify(
 
 
 def _ask_others(problem: PatternProblem, changes: list[tuple[Ints, Ints] | None]) -> None:
-    """Withdraw what is proved for the outsider where another attacker rules that change out and has no witness of their own."""
+    """Withdraw a proof for the outsider where another attacker rules out that change and has no witness of their own."""
     assert problem.demand_of is not None
     known: dict[int, list[tuple[int, int, int]]] = {}
     for number, attacker in enumerate(problem.attackers):
@@ -100,8 +100,8 @@ def _ask_others(problem: PatternProblem, changes: list[tuple[Ints, Ints] | None]
             if by > up or -by > down
         }
         for number in against:
-            asked = problem.demand_of(number, demand)
-            if asked is not None and proved.get((demand.cell, demand.sign, number), 0) < asked.need:
+            needed = problem.demand_of(number, demand)
+            if needed is not None and proved.get((demand.cell, demand.sign, number), 0) < needed.need:
                 changes[n] = None
 
 

@@ -1,4 +1,4 @@
-"""Which further cells to hide: a greedy start, then an exact search that bounds how far the pattern is from the best.
+"""Which further cells to hide: a greedy start, then an exact search with a bound on how far the pattern is from the best.
 
 1. **Greedy.** Demands in order of size. Where one is not met, the cheapest change through shown cells is sought and its cells are
    hidden; then every further cell that no demand needs is shown again, the most expensive first.
@@ -8,7 +8,7 @@
 4. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
    inequalities.
 
-Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` looks at the clock.
+Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` uses the clock.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def hide(
     seconds : float, optional
         End after about this long.
     state : SearchState, optional
-        Where the best pattern is kept; the search begins with what is there.
+        File of the best pattern; the search starts from its content.
 
     Notes
     -----
@@ -176,7 +176,7 @@ def _hide_large(
 
 
 def _restore(search: LocalSearch, saved: SavedPattern) -> None:
-    """Begin with the changes that an earlier search left, as far as they hold."""
+    """Begin with the changes of an earlier search, as far as they are valid."""
     may_change = search.problem.must_hide | search.problem.may_hide
     check = ChangeCheck(search.problem, may_change & saved.hidden)
     for n, (cells, change) in saved.changes.items():
@@ -237,7 +237,7 @@ class _Search:
         self.order = [self.order[n] for n in kept]
         # Contributors mostly consider the outsider's witness possible: those who do not are handled as they turn up.
         self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
-        # Those who considered one witness possible with everything hidden are asked about together from now on.
+        # From now on, attackers who considered one witness possible with everything hidden share one problem.
         self._regroup([(d.cell, d.sign, id(witnesses[n])) for n, d in zip(kept, self.demands, strict=True)])
         rows, lower = balancing_rows(self.problem, self.sums, self.demands)
         self.cuts = _cuts_of(rows)
@@ -276,7 +276,7 @@ class _Search:
         return pool.for_all[group]
 
     def _regroup(self, key: Sequence[object]) -> None:
-        """Let demands of one key be asked about together."""
+        """Group the demands of one key into one problem."""
         number = {one: group for group, one in enumerate(dict.fromkeys(key))}
         self.group_of = [number[one] for one in key]
         self.groups: list[list[Demand]] = [[] for _ in number]
@@ -490,7 +490,7 @@ class _Search:
         affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
         pool = _Pool(self.outsider)
         openness = hidden.astype(np.float64)
-        found, reached = dict(witnesses), []
+        found, now_met = dict(witnesses), []
         for n in affected:
             self.run.check()
             witness = self._for_all(n, pool, openness) or pool.serving(self.demands[n])
@@ -498,14 +498,14 @@ class _Search:
                 reach = self.outsider.reach(self.demands[n], openness)
                 witness = reach.witness
             if witness is None:
-                reached.append((n, reach.duals))
-                if len(reached) >= MOST_CUTS:
+                now_met.append((n, reach.duals))
+                if len(now_met) >= MOST_CUTS:
                     break
                 continue
             pool.keep(self.demands[n], witness)
             found[n] = witness
-        self._add(reached, openness)
-        return None if reached else found
+        self._add(now_met, openness)
+        return None if now_met else found
 
     def improve(self) -> None:
         """One integer program: a better bound, and a pattern or the inequalities that it lacks."""
@@ -541,7 +541,7 @@ class _Search:
         if missing:
             self._activate(missing)
             if not self._separate(missing, hidden.astype(np.float64)):
-                self.steps = self.rounds  # the solver cannot tell them apart: nothing more can be learnt
+                self.steps = self.rounds  # the solver cannot distinguish them: nothing more can be learnt
             self.take(*self.grown(hidden, self.price))
             return
         self.take(hidden, witnesses)

@@ -1,14 +1,15 @@
-"""Large tables: a pattern grown and mended demand by demand, each from a small part of the tables.
+"""Large tables: a pattern grown and repaired demand by demand, each within a small part of the tables.
 
-1. **Grow.** Demands in order of size. Where no known change meets one, a linear program over a part of the tables around its cell looks for a
+1. **Grow.** Demands in order of size. Where no known change meets one, a linear program over a part of the tables around its cell looks
+for a
    cheap change, whose shown cells are hidden. The part grows until it holds enough, so that sub-tables of all levels of the
    hierarchies, and linked tables, are protected together and need no repair afterwards. Changes are rounded to whole units at once.
 2. **Show again.** Every further cell, dearest first, if the demands whose changes use it have other changes through hidden cells.
 3. **Exchange.** The same through any cells, if these cost no more than what is then no longer needed.
 4. **Bound.** A linear program over the shares of hidden cells: in each sum that contains a primary cell, other cells must be able to
-   balance it; and no sum hides a further cell alone, since the others would give it away. It looks at one sum at a time.
+   balance it; and no sum hides a further cell alone, since the others would determine it. It looks at one sum at a time.
 
-Every limit counts nodes and rounds; only `seconds` looks at the clock.
+Every limit counts nodes and rounds; only `seconds` uses the clock.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ NEAR = (150, 600)
 """The same, where only hidden cells may change."""
 
 MOST_USERS = 400
-"""Number of demands beyond which the release of a cell is not tried."""
+"""Number of demands beyond which the program does not try to show a cell again."""
 
 VIOLATED = 1e-4
 ROUNDS, STALLED = 40, 1e-2
@@ -117,7 +118,7 @@ class LocalSearch:
     # Changes ----------------------------------------------------------------------------------------------------
 
     def grow(self) -> None:
-        """Hide more until every demand is met that can be."""
+        """Hide more cells until every demand that can be met is met."""
         order = sorted(range(len(self.demands)), key=lambda n: (-self.demands[n].need, n))
         for place, n in enumerate(order):
             self.run.check()
@@ -169,11 +170,11 @@ class LocalSearch:
         for attacker in sorted(change.against):
             key = demand.cell, demand.sign, attacker
             if key not in self._listed:
-                asked = self.problem.demand_of(attacker, demand)
-                if asked is None:
+                demanded = self.problem.demand_of(attacker, demand)
+                if demanded is None:
                     continue
                 self._listed[key] = len(self.demands)
-                self.demands.append(asked)
+                self.demands.append(demanded)
             found.append(self._listed[key])
         return found
 
@@ -308,7 +309,7 @@ class LocalSearch:
     # Improvement ------------------------------------------------------------------------------------------------
 
     def show_again(self) -> int:
-        """Try every further cell for release, dearest first; how many were shown."""
+        """Try to show every further cell, dearest first; return how many were shown."""
         further = np.flatnonzero(self.hidden & self.problem.may_hide & ~self.problem.must_hide)
         used = np.array([len(self._users.get(cell, ())) for cell in further.tolist()], dtype=np.int64)
         order = further[np.lexsort((further, used, -self._price[further]))]

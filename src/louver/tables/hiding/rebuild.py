@@ -1,8 +1,8 @@
-"""Small parts of a pattern, each built anew as well as it can be while the rest stays.
+"""Small parts of a pattern, each rebuilt optimally while the rest stays as it is.
 
-The integer program over all cells gets little better once a pattern is good; over some hundred cells around one of them it ends in
-moments. Its cells must satisfy all inequalities that are known, and cost less than now. Where a demand is not met then, its inequality is
-added, for all later programs and bounds too, and the part is tried again.
+The integer program over all cells improves a good pattern little; over a few hundred cells around one of them it ends in moments. Its
+cells must satisfy all inequalities that are known, and cost less than now. Where a demand is not met then, its inequality is added, for
+all later programs and bounds too, and the part is tried again.
 
 Notes
 -----

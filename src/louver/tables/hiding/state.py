@@ -1,7 +1,7 @@
-"""The state of a search in a file, so that a stopped one goes on: the pattern, and the changes that prove it.
+"""The state of a search in a file, so that a stopped search can be resumed: the pattern, and the changes that prove it.
 
-What is read serves only as a starting point: every change is checked again in whole numbers before it is used, and a pattern is
-completed where it does not meet a demand.
+The file is only a starting point: every change is checked again in whole numbers before it is used, and the pattern is completed where it
+does not meet a demand.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class SearchState:
         self._last = time.monotonic()
         sizes = [len(cells) for cells, _ in changes.values()]
         nothing = [np.zeros(0, dtype=np.int64)]
-        beside = self.path.with_name(self.path.name + ".new")
+        temporary = self.path.with_name(self.path.name + ".new")
         try:
-            with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 np.savez_compressed(
                     file,
                     mark=np.frombuffer(mark_of(problem), dtype=np.uint8),
@@ -96,12 +96,12 @@ class SearchState:
                     cells=np.concatenate(nothing + [cells for cells, _ in changes.values()]),
                     change=np.concatenate(nothing + [change for _, change in changes.values()]),
                 )
-            os.replace(beside, self.path)
+            os.replace(temporary, self.path)
         except OSError as error:
             raise InputError(f"{self.path} cannot be written.", option="--state") from error
 
     def write_sometimes(self, problem: PatternProblem, hidden: Bools, changes: Callable[[], Changes]) -> None:
-        """The same, unless it was written a moment ago."""
+        """Write the file, unless it was written a moment ago."""
         if time.monotonic() - self._last > EVERY:
             self.write(problem, hidden, changes())
 

@@ -145,11 +145,15 @@ class _Groups:
 
 
 def leans_on_marginals(problem: Problem, level: int) -> bool:
-    """Whether cells of a level are known from marginals: bounds leave one cell per row, or rows are more precise than cells."""
+    """Whether cells of a level are known from marginals: bounds leave one cell per row, or rows are more precise than cells.
+
+    Bounds on everybody alone leave no row with one cell.
+    """
     load = problem.workloads[level]
     detailed = next(x for query, x in zip(load.queries, load.variances, strict=True) if query.is_detailed)
     rows = (x for query, x in zip(load.queries, load.variances, strict=True) if query.n_rows > 1)
-    return problem.implied.constrained[level] or any(2.0 * x < detailed for x in rows)
+    is_divided = problem.implied.constrained[level] and problem.implied.n_types > 1
+    return is_divided or any(2.0 * x < detailed for x in rows)
 
 
 def cell_evidence(

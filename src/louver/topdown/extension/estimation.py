@@ -241,6 +241,8 @@ def _kept(
     n_places = span.stop - span.start
     kept = []
     for rule in extension.rules:
+        if rule.coefficient.max() <= 0:
+            continue  # where it can hold, nobody is in these cells since the root
         coefficient = rule.coefficient[cells][pair_cell]
         index = np.flatnonzero(coefficient)
         own = coefficient[index].astype(np.float64)
@@ -349,11 +351,11 @@ def fit_root(
 def _draw_root(
     extension: Extension, own: SparseLevel, answers: Sequence[Ints], draws: Draws | None, run: Run
 ) -> tuple[SparseLevel, float]:
-    """The root: every class over all its possible cells, by what its answers say one by one."""
+    """The root: every class over all its possible and usual cells, by what its answers say one by one."""
     class_of = extension.refinement.class_of
     people = np.zeros(extension.first.n_cells, dtype=np.int64)
     people[own.cell] = own.count
-    cells = np.flatnonzero(extension.design.is_possible & (people[class_of] > 0))
+    cells = np.flatnonzero(extension.design.is_possible & (people[class_of] > 0) & ~extension.unusual())
     cells = cells[np.argsort(class_of[cells], kind="stable")]
     known, class_start, place = np.unique(class_of[cells], return_index=True, return_inverse=True)
     class_start = np.append(class_start, len(cells)).astype(np.int64)

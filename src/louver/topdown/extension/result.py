@@ -100,7 +100,7 @@ class ExtendedRelease(TopDownRelease):
         """Describe the release; whatever the first one discloses, this one does too."""
         own = TopDownRelease.manifest(self, parameters, csv=csv)
         first = self.extension.first.manifest
-        method = "likeliest counts within the classes of the first release, people shared out one by one"
+        method = "likeliest counts within the classes of the first release, people allocated one by one"
         promises = [
             *own.promises,
             self._extension_promise(),

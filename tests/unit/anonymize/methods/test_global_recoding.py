@@ -135,6 +135,7 @@ def is_one_partition(problem: AnonymizeProblem, answer: Recoded) -> bool:
     return len(set(keys)) == len(answer.sizes) and int(answer.sizes.min()) >= problem.k
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most_out", [0, 20])
 def test_larger_files_are_searched_within_steps(most_out):
     problem = many(max_suppressed=most_out)

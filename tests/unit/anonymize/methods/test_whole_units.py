@@ -18,7 +18,7 @@ from louver.anonymize.problem import SUPPRESSED, AnonymizeProblem, RecordUnits
 from louver.anonymize.watch import Watch
 from louver.errors import InfeasibleError, InputError
 from louver.release.manifest import read_manifest
-from louver.release.promises.asked import weaknesses
+from louver.release.promises.requested import weaknesses
 from oracles.partitions import interval_loss, least_loss
 from releases import doubt
 

@@ -11,7 +11,7 @@ import pytest
 
 import louver as lv
 from louver.release.manifest import Manifest, read_manifest
-from louver.release.promises.asked import weaknesses
+from louver.release.promises.requested import weaknesses
 from releases import doubt
 
 PEOPLE = pa.table(

@@ -14,7 +14,7 @@ import pytest
 
 import louver as lv
 from louver.release.manifest import file_entry
-from louver.release.promises.outsider import ShownCells, small_count_given_away
+from louver.release.promises.outsider import ShownCells, small_count_disclosed
 from louver.release.promises.printed import prints_what_it_means
 from louver.release.verify import verify
 from releases import edit
@@ -43,11 +43,11 @@ def table(cells: Cells, **changes: Any) -> ShownCells:
 
 def test_one_hidden_cell_of_a_row() -> None:
     cells = with_totals([[3, 20], [30, 40]])
-    assert small_count_given_away([table(without(cells, ("0", "0")))], 5) == FOLLOWS
-    assert small_count_given_away([table(without(cells, ("0", "0")))], 3) is None
-    assert small_count_given_away([table(cells)], 5) == "a count above 0 and below 5 is shown"
+    assert small_count_disclosed([table(without(cells, ("0", "0")))], 5) == FOLLOWS
+    assert small_count_disclosed([table(without(cells, ("0", "0")))], 3) is None
+    assert small_count_disclosed([table(cells)], 5) == "a count above 0 and below 5 is shown"
     square = without(cells, ("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"))
-    assert small_count_given_away([table(square)], 5) is None
+    assert small_count_disclosed([table(square)], 5) is None
 
 
 def test_tables_of_the_same_people_are_taken_together() -> None:
@@ -55,25 +55,25 @@ def test_tables_of_the_same_people_are_taken_together() -> None:
     first = without(with_totals([[3, 20], [30, 40]]), ("0", "0"), ("0", "Total"), ("1", "0"), ("1", "Total"))
     first = without(first, ("0", "0"), ("Total", "0"), ("0", "Total"))
     margin = table({("0",): 23, ("1",): 70}, by=("a",), total=None)
-    assert small_count_given_away([table(first)], 5) is None
-    assert small_count_given_away([table(first), margin], 5) == FOLLOWS
+    assert small_count_disclosed([table(first)], 5) is None
+    assert small_count_disclosed([table(first), margin], 5) == FOLLOWS
     other = table({("0",): 23, ("1",): 70}, by=("a",), total=None, about="men")
-    assert small_count_given_away([table(first), other], 5) is None
+    assert small_count_disclosed([table(first), other], 5) is None
     relabelled = table({("x",): 23, ("y",): 70}, by=("a",), total=None)
-    assert small_count_given_away([table(first), relabelled], 5) is None
+    assert small_count_disclosed([table(first), relabelled], 5) is None
 
 
 def test_rounded_numbers_leave_room() -> None:
     cells = without(with_totals([[3, 20], [30, 40]]), ("0", "0"))
     rounded = {key: None if count is None else 5 * round(count / 5) for key, count in cells.items()}
-    assert small_count_given_away([table(rounded, base=5)], 5) is None
-    assert small_count_given_away([table({("a", "b"): 1}, base=2, total=None)], 5) is None
+    assert small_count_disclosed([table(rounded, base=5)], 5) is None
+    assert small_count_disclosed([table({("a", "b"): 1}, base=2, total=None)], 5) is None
 
 
 def test_what_is_too_large_is_left_to_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = without(with_totals([[3, 20], [30, 40]]), ("0", "0"))
     monkeypatch.setattr("louver.release.promises.outsider.MOST_WORK", 1)
-    assert small_count_given_away([table(cells)], 5) is None
+    assert small_count_disclosed([table(cells)], 5) is None
 
 
 def matching(cells: Cells, most: int) -> Iterator[dict[tuple[str, str], int]]:
@@ -97,7 +97,7 @@ def test_all_tables_of_the_same_numbers(seed: int) -> None:
     known = {key for key in hidden if len({one[key] for one in found}) == 1}  # type: ignore[index]
     expected = any(0 < (truth[key] or 0) < small for key in known)
     if not (is_large and expected):
-        assert (small_count_given_away([table(cells)], small) is not None) == expected
+        assert (small_count_disclosed([table(cells)], small) is not None) == expected
 
 
 def people(folder: Path) -> Path:

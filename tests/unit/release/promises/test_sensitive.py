@@ -17,7 +17,7 @@ from pyarrow import csv
 import louver as lv
 from louver.errors import InfeasibleError
 from louver.release.manifest import read_manifest
-from louver.release.promises.asked import weaknesses
+from louver.release.promises.requested import weaknesses
 from louver.schema.spec import read_spec
 from releases import doubt, edit
 

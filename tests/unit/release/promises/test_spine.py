@@ -89,8 +89,8 @@ def test_a_leaf_that_does_not_lie_where_the_rules_say_is_found(released, tmp_pat
         ({"fixed": "block"}, "no fixed level"),
         ({"geography": ["town", "ward", "ward", "block"]}, "no fixed level"),
         ({"geography": ["town", "ward", "area", "house"]}, "levels are not those"),
-        ({"rules": [{"geography": "house", "areas": []}]}, "no level or no kind"),
-        ({"rules": [{"geography": "area", "areas": ["other"]}]}, "no level or no kind"),
+        ({"rules": [{"geography": "house", "areas": []}]}, "unknown level or kind"),
+        ({"rules": [{"geography": "area", "areas": ["other"]}]}, "unknown level or kind"),
         ({"rules": [{"geography": "ward", "areas": []}]}, "do not follow"),
         ({"prefixes": [0, 1, 2]}, "one for each level"),
         ({"prefixes": [0, 2, 2, 3]}, "does not follow from the codes"),
@@ -110,7 +110,7 @@ def test_a_spine_that_nobody_asked_for_is_found(released, tmp_path):
     shutil.copytree(released, out)
     edit(out, lambda manifest: manifest["parameters"].pop("spine"))
     failed = {check.name: check.found for check in verify(out).checks if not check.passed}
-    assert "another spine than was asked for" in failed["manifest contents"]
+    assert "a different spine from the request" in failed["manifest contents"]
 
 
 def test_areas_and_geographic_regions_have_their_names(released):

@@ -109,6 +109,7 @@ def test_a_table_of_another_meaning_keeps_its_name(tmp_path):
     assert [query.name for query, _ in release.plan.design.published_tables][:2] == ["(total)", "total"]
 
 
+@pytest.mark.long
 def test_the_same_for_any_number_of_workers(tmp_path):
     town = write_town(tmp_path / "town")
     outs = [tmp_path / f"out{n}" for n in (1, 2)]
@@ -137,6 +138,7 @@ def assumed(folder, estimator, spec=LINEAR):
     return AssumedTruth.of(plan, SparseLevel.from_dense(np.full((9, 18), 10_000)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", ["least-squares", "plain"])
 def test_simulated_errors_are_those_of_least_squares_where_nothing_binds(tmp_path, estimator):
     truth = assumed(tmp_path, estimator)

@@ -91,9 +91,17 @@ def test_another_estimator_is_no_other_measurement(tmp_path):
     assert len({plan.design.fingerprint() for plan in plans}) == len(ESTIMATORS)
 
 
-@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_every_release_keeps_its_promises(tmp_path, spec, estimator):
+CASES = [
+    pytest.param(
+        estimator, spec, id=f"{estimator}-{name}", marks=() if (n + m) % 3 == 0 else pytest.mark.long
+    )
+    for n, estimator in enumerate(ESTIMATORS)
+    for m, (name, spec) in enumerate(SPECS.items())
+]
+
+
+@pytest.mark.parametrize(("estimator", "spec"), CASES)
+def test_every_release_keeps_its_promises(tmp_path, estimator, spec):
     town = write_town(tmp_path / "town", spec)
     release = topdown(town, out=tmp_path / "out", seed=0, estimator=estimator)
     failed = [check.name for check in verify(tmp_path / "out").checks if not check.passed]

@@ -119,6 +119,7 @@ def test_a_spec_says_how_many_simulations(tmp_path):
     assert extend(larger, seed=4).known_error.simulations == 1
 
 
+@pytest.mark.long
 def test_most_intervals_hold_the_truth(tmp_path):
     """Of 8 extensions of as many first releases: between 82 and 98 % of the numbers above zero in blocks."""
     first, larger = write_larger(tmp_path)

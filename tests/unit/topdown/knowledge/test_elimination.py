@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from few_or_many import few_or_many
 from louver.data.regions import RegionTree
 from louver.errors import BudgetError, InfeasibleError
 from louver.optim import elimination
@@ -49,8 +50,9 @@ def stated(tables, slack):
     return spine, [*above, bounds]
 
 
-@settings(max_examples=6, deadline=None)
-@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=2, max_size=3), st.integers(0, 1))
+@few_or_many(
+    2, 6, given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=2, max_size=3), st.integers(0, 1))
+)
 def test_what_elimination_calls_complete_is_what_leaf_tables_allow(tables, slack):
     spine, statements = stated(tables, slack)
     implied = derive(spine, 3, statements)

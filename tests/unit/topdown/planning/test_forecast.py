@@ -66,6 +66,7 @@ def test_the_plan_of_a_spec_without_shares_is_the_one_that_it_will_be_measured_b
     assert found.plans["default"].design.options.shares == read_design(town).options.shares
 
 
+@pytest.mark.long
 def test_the_same_forecast_for_any_number_of_workers(town):
     assert plan(town, engine="local:2", simulations=1).lines == plan(town, simulations=1).lines
 
@@ -195,6 +196,7 @@ def test_chosen_shares_are_written_as_a_spec_that_says_the_same(town):
     assert sum(written.level_shares) == 1
 
 
+@pytest.mark.long
 def test_targets_are_reached_or_a_sentence_says_that_they_cannot_be(town):
     assert "is reached" in plan(town, simulations=0, target={"area/detailed": 500}).notes[0]
     notes = plan(town, simulations=0, target={"area/detailed": 0.01}).notes

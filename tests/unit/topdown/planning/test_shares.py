@@ -133,6 +133,7 @@ def test_merged_labels_have_no_closed_form(tmp_path):
         regular(tmp_path, merged)
 
 
+@pytest.mark.long
 def test_shares_are_chosen_for_the_estimator(tmp_path):
     chosen = {}
     for estimator in ("bayes", "least-squares", "plain"):

@@ -119,6 +119,7 @@ def test_without_time_the_next_class_is_the_partner(names):
         assert problem.is_allowed(np.flatnonzero(found == c))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [GOING, STOPPED])
 def test_a_partner_is_found_beyond_the_window(stop):
     """All but the last two records are alike, so that everything must become one class."""

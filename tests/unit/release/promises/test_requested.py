@@ -7,7 +7,7 @@ import pytest
 from louver.groups.mechanisms import MECHANISMS
 from louver.release.manifest import Manifest
 from louver.release.promises import PROMISES
-from louver.release.promises.asked import weaknesses
+from louver.release.promises.requested import weaknesses
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=lambda mechanism: mechanism.name)
