@@ -98,7 +98,7 @@ def write_state(folder: Path, state: SyntheticState, seed: int = 11) -> None:
     person = np.repeat(np.arange(len(state.cell)), state.count)
     block, cell = state.block[person], state.cell[person]
     quarters, adult, hispanic, race = np.unravel_index(cell, (8, N_VOTING, N_HISPANIC, N_RACES))
-    is_over = adult == 0  # the state counts adults first
+    is_over = (adult == 0) | (quarters == NURSING)  # the state counts adults first, and has children anywhere
     age = np.where(is_over, rng.integers(18, 90, len(cell)), rng.integers(0, 18, len(cell)))
     relationship, units = _households(rng, block, quarters, is_over, len(state.geocodes))
     age = np.where(is_over, _ages(rng, relationship, quarters), age)
@@ -114,6 +114,7 @@ def write_state(folder: Path, state: SyntheticState, seed: int = 11) -> None:
         of_block[where] = column
         here = quarters == major
         relationship[here] = 15 + of_block[block[here]]
+    age = _within_limits(large, relationship, age)
     labels = {name: one["labels"] for name, one in (large["attributes"] | small).items()}
     columns = {
         "race": race,
@@ -139,6 +140,7 @@ def write_state(folder: Path, state: SyntheticState, seed: int = 11) -> None:
 
 YOUNGEST, OLDEST = np.full(15, 18), np.full(15, 89)
 YOUNGEST[[0, 1, 6]], OLDEST[[2, 5, 11, 12, 13]] = (22, 22, 55), (45, 60, 40, 40, 55)
+NURSING = 3
 IN_QUARTERS = ((18, 55), (18, 20), (65, 100), (18, 90), (18, 23), (18, 35), (18, 70))  # by major type
 
 
@@ -148,6 +150,17 @@ def _ages(rng, relationship, quarters):
     for major, (least, most) in enumerate(IN_QUARTERS, start=1):
         low, high = np.where(quarters == major, least, low), np.where(quarters == major, most, high)
     return rng.integers(low, high + 1)
+
+
+def _within_limits(schema, relationship, age):
+    """Ages in quarters moved into the limits of the schema's edit rules, as they are for real people."""
+    labels, age = schema["attributes"]["relationship"]["labels"], age.copy()
+    for rule in schema["topdown"]["rules"]:
+        if rule["at_most"] == 0:
+            usual = sorted(set(range(116)) - {int(x) for x in rule["cells"]["age"]})
+            here = np.isin(relationship, [labels.index(x) for x in rule["cells"]["relationship"]])
+            age[here] = np.clip(age[here], usual[0], usual[-1])
+    return age
 
 
 def _households(rng, block, quarters, is_over, n_blocks):
@@ -236,7 +249,7 @@ def evaluate(blocks: int, people: int, seeds: range, *, bands: bool, intervals: 
                     )
                 if release.known_error is not None and query.name in release.known_error.model.queries:
                     held.setdefault(key, []).append(_held(release.known_error, level, query, found, true))
-            for what, share in _fitting(release):
+            for what, share in _fitting(release, folder / "people.parquet"):
                 fitting.setdefault(what, []).append(share)
             print(f"seed {seed}: {release.seconds}", flush=True)
     print(f"{blocks:,} blocks, {len(seeds)} seeds, {'with' if bands else 'without'} relationship x age bands")
@@ -289,8 +302,10 @@ def _held(known, level: int, query: Query, found: np.ndarray, true: np.ndarray) 
     return np.array([len(number), inside.sum(), *squares], dtype=np.float64)
 
 
-def _fitting(release):
-    """Shares of some residents who are as old as all of them are in truth."""
+def _fitting(release, path: Path):
+    """Shares of some people who are of certain ages, and the same in truth."""
+    records = pq.read_table(path, columns=["relationship", "age"])
+    true = [records[name].to_numpy() for name in ("relationship", "age")]
     codes = dict(
         zip(
             (attribute.name for attribute in release.plan.design.attributes),
@@ -300,10 +315,12 @@ def _fitting(release):
     )
     count, age = release.estimate.leaves.count, codes["age"]
     labels = next(a for a in release.plan.design.attributes if a.name == "relationship").labels
-    for label, low, high in (("301", 60, 115), ("501", 18, 29), ("parent", 50, 115)):
+    for label, low, high in (("301", 60, 115), ("501", 16, 29), ("601", 17, 39), ("parent", 50, 115)):
         here = codes["relationship"] == labels.index(label)
         fits = here & (age >= low) & (age <= high)
         yield f"{label} of {low} to {high}", float(count[fits].sum() / max(count[here].sum(), 1))
+        ages = true[1][true[0] == label].astype(np.int64)
+        yield f"{label} of {low} to {high} in truth", float(((ages >= low) & (ages <= high)).mean())
 
 
 def _tampered(folder: Path) -> str:

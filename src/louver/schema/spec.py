@@ -423,13 +423,19 @@ def with_ready(mapping: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     return _joined(ready, {key: value for key, value in mapping.items() if key != "schema"}, "")
 
 
+def _not_replaced(ready: Sequence[Any], own: Sequence[Any]) -> list[Any]:
+    """Ready tables of which the spec has none of the same name."""
+    names = [one.get("name") for one in own if isinstance(one, Mapping)]
+    return [one for one in ready if one["name"] not in names]
+
+
 def _joined(ready: Mapping[str, Any], own: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Merge two tables: `[attributes]` and `[topdown]` key by key, lists of tables one after another."""
+    """Merge two tables: `[attributes]` and `[topdown]` key by key, lists of tables one after another; a rule replaces one of its name."""
     joined = dict(ready)
     for key, value in own.items():
         before = ready.get(key)
         if isinstance(before, list) and isinstance(value, list) and key in ("structural_zeros", "rules"):
-            joined[key] = [*before, *value]
+            joined[key] = [*(_not_replaced(before, value) if key == "rules" else before), *value]
         elif isinstance(before, Mapping) and isinstance(value, Mapping) and place in ("", "topdown"):
             joined[key] = _joined(before, value, key)
         else:

@@ -49,7 +49,23 @@ def test_dhc_persons_refine_pl94(tmp_path, monkeypatch):
     assert {relationship.labels[i] for i in np.unique(codes[3])} == {"householder", "spouse", "partner"}
     assert set(np.unique(age)) == set(range(15))
     rules = {rule.name: rule for rule in design.options.rules}
-    assert list(rules) == ["couples", "parents", "parents-in-law", "householders"]
+    assert list(rules)[:4] == ["couples", "parents", "parents-in-law", "householders"]
+    allowed = {
+        code: [int(age) for age in design.attributes[2].labels if age not in rule.cells["age"]]
+        for rule in list(rules.values())[4:]
+        for code in rule.cells["relationship"]
+    }
+    assert all(rule.at_most == 0 for rule in list(rules.values())[4:])
+    spans = {code: (ages[0], ages[-1]) for code, ages in allowed.items()}
+    assert all(len(ages) == ages[-1] - ages[0] + 1 for ages in allowed.values())
+    assert spans == {
+        **dict.fromkeys(("101", "102", "103", "104", "105"), (15, 115)),
+        **dict.fromkeys(("106", "404", "601", "602"), (17, 65)),
+        **dict.fromkeys(("201", "202", "203"), (0, 25)),
+        **dict.fromkeys(("801", "802"), (16, 115)),
+        **dict.fromkeys(("900", "901"), (16, 75)),
+        "301": (20, 115), "405": (3, 30), "501": (16, 65),
+    }  # fmt: skip
     home = design.options.refines["housing"].merge["household"]
     assert design.options.household.members["relationship"] == home
     household = read_household(design, "dhc")
@@ -76,6 +92,22 @@ def test_a_spec_adds_to_a_ready_schema_and_goes_before_it():
         {"schema": "dhc-persons", "structural_zeros": [{"sex": ["male"], "relationship": ["301"]}]}
     )
     assert len(larger.schema.structural_zeros) == 2
+
+
+def test_a_rule_goes_in_place_of_a_ready_one_of_its_name():
+    def rules(*own):
+        spec = as_spec({"schema": "dhc-persons", "topdown": {"rules": list(own)}})
+        return {rule["name"]: rule["at_most"] for rule in spec.options("topdown")["rules"]}
+
+    usual, cells = rules(), {"relationship": ["301"]}
+    assert rules({"name": "new", "cells": cells, "at_most": 0}) == {**usual, "new": 0}
+    replaced = {
+        "name": "ages in nursing homes",
+        "cells": cells,
+        "at_most": 3,
+        "of": {"relationship": ["501"]},
+    }
+    assert rules(replaced) == {**usual, "ages in nursing homes": 3}
 
 
 @pytest.mark.parametrize("name", ["pl95", 7, ["pl94"]])

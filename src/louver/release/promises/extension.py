@@ -63,13 +63,13 @@ class PromisedExtension(Promise):
 
 
 class PromisedRule(BaseModel):
-    """People in `cells` are at most `at_most` times those in `of`, in all leaves but `broken`."""
+    """People in `cells` are at most `at_most` times those in `of`, or nobody, in all leaves but `broken`."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     cells: Annotated[dict[str, Labels], Field(min_length=1)]
-    at_most: Annotated[int, Field(ge=1)]
-    of: Annotated[dict[str, Labels], Field(min_length=1)]
+    at_most: Annotated[int, Field(ge=0)]
+    of: Annotated[dict[str, Labels], Field(min_length=1)] | None
     broken: Annotated[int, Field(ge=0)]
 
 
@@ -198,12 +198,14 @@ def _is_same(
 
 def check_edit_rules(context: Context, promise: EditRules) -> Outcome:
     """Count the leaves in which each rule is broken."""
-    used = {name for rule in promise.rules.values() for name in (*rule.cells, *rule.of)}
+    used = {name for rule in promise.rules.values() for name in (*rule.cells, *(rule.of or ()))}
     parts: list[pa.Table] = []
     for batch in context.folder.batches(promise.file, [*promise.regions, *sorted(used)]):
         columns = {"leaf": leaf_codes(batch, promise.regions).cast(pa.string())}
         for number, rule in enumerate(promise.rules.values()):
-            surplus = rule.at_most * _inside(batch, rule.of).astype(np.int64) - _inside(batch, rule.cells)
+            surplus = -_inside(batch, rule.cells).astype(np.int64)
+            if rule.of is not None:
+                surplus += rule.at_most * _inside(batch, rule.of)
             columns[str(number)] = pa.array(surplus)
         parts.append(_by_leaf(pa.table(columns), len(promise.rules)))
     held = _by_leaf(pa.concat_tables(parts), len(promise.rules)) if parts else None

@@ -466,7 +466,7 @@ class RuleRequest(_StatedPart):
     name: Name
     cells: Labels
     at_most: Count
-    of: Labels
+    of: Labels | None = None
 
 
 class GapRequest(_StatedPart):

@@ -15,6 +15,11 @@ cells = { relationship = ["spouse", "partner"] }
 at_most = 1
 of = { relationship = ["householder"] }
 
+[[topdown.rules]]                        # nobody in a nursing home is a child, as far as the first release allows
+name = "nursing homes"
+cells = { relationship = ["301"], age = ["0", "1"] }
+at_most = 0
+
 [topdown.household]                      # a leaf with one head and nobody but members is one household
 head = { relationship = ["householder"] }
 members = { relationship = ["householder", "spouse", "child", "parent"] }
@@ -47,12 +52,20 @@ class RefineOptions(Options):
 
 
 class HouseholdRuleOptions(Options):
-    """One of `[[topdown.rules]]`: in every leaf the people in `cells` are at most `at_most` times those in `of`."""
+    """One of `[[topdown.rules]]`: in every leaf the people in `cells` are at most `at_most` times those in `of`; 0 times for nobody."""
 
     name: Annotated[str, Field(min_length=1)]
     cells: Annotated[Labels, Field(min_length=1)]
-    at_most: Annotated[int, Field(ge=1)]
-    of: Annotated[Labels, Field(min_length=1)]
+    at_most: Annotated[int, Field(ge=0)]
+    of: Annotated[Labels, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _of_somebody(self) -> HouseholdRuleOptions:
+        if (self.at_most == 0) != (self.of is None):
+            raise PydanticCustomError(
+                OWN, 'needs "of", unless "at_most" is 0: nobody shall be in these cells'
+            )
+        return self
 
 
 class GapOptions(Options):
@@ -104,5 +117,5 @@ class ExtendOptions(TopDownOptions):
     def _refuse(cls, value: Any) -> Any:
         raise PydanticCustomError(
             OWN,
-            "is not for an extension, which publishes nothing exactly and is estimated in one way; take it out",
+            "does not apply to an extension, which publishes nothing exactly and has only one estimator; remove it",
         )

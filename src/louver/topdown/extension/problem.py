@@ -1,7 +1,8 @@
-"""What an extension knows apart from its measurements: the first release, what refines it, bounds and edit rules. All public.
+"""The public inputs of an extension: the first release, its refinement, bounds and edit rules.
 
-In leaves of one household, ages can say that somebody cannot be the head's child or parent. Records say nothing about households, so items 8 to 10 of section 8.2 can only be looked at where a leaf has one head and nobody
-outside households: all its people are that head's household.
+In leaves of one household, ages can show that somebody cannot be the head's child or parent. Records do not identify households, so items
+8 to 10 of section 8.2 can only be applied where a leaf has one head and nobody outside households: all its people are that head's
+household.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MAX_BOUNDS = 62
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rule:
-    """An edit rule: in every leaf the sum of coefficient x count is not negative.
+    """An edit rule: in every leaf the sum of coefficient x count is not negative; if no coefficient is positive, some cells are empty.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Extension:
-    """What is measured, and what the estimate has to keep.
+    """What is measured, and what the estimate must keep.
 
     Parameters
     ----------
@@ -104,6 +105,17 @@ class Extension:
     def first_levels(self) -> tuple[SparseLevel, ...]:
         """The first release at every level, the root first."""
         return add_levels(self.design.spine, self.first.leaves, self.first.n_cells)
+
+    def unusual(self) -> Bools:
+        """Cells that a rule empties, where the class of the first release has other possible cells: nobody is expected in them."""
+        emptied = np.zeros(self.design.n_cells, dtype=np.bool_)
+        for rule in self.rules:
+            if rule.coefficient.max() <= 0:
+                emptied |= rule.coefficient < 0
+        class_of, usual = self.refinement.class_of, self.design.is_possible & ~emptied
+        has_other = np.zeros(self.first.n_cells, dtype=np.bool_)
+        has_other[class_of[usual]] = True
+        return np.asarray(emptied & has_other[class_of])
 
     def bounds(self, level: int) -> list[tuple[Ints, Ints]]:
         """What the bounds of the leaves add up to in the regions of a level: necessary, not sufficient."""
@@ -174,7 +186,7 @@ def read_rules(design: Design, where: str) -> tuple[Rule, ...]:
     for number, given in enumerate(options.rules, start=1):
         place = f'{where}: key "rules[{number}]"'
         counted = cell_set(given.cells, design.attributes, place)
-        of = cell_set(given.of, design.attributes, place)
+        of = np.zeros_like(counted) if given.of is None else cell_set(given.of, design.attributes, place)
         if (counted & of).any():
             raise InputError(f"{place} counts some cells on both sides; keep them apart.", option="rules")
         rules.append(Rule(name=given.name, coefficient=given.at_most * of.astype(np.int64) - counted))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+
 import numba
 import numpy as np
 import pytest
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Flags
 
 from louver.optim.kernels import inner
-from louver.optim.kernels.part import EntryPoint, Part
+from louver.optim.kernels.part import EntryPoint, Part, _quick_flags, _without_collection
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
 
@@ -73,3 +76,48 @@ def test_a_kernel_that_cannot_be_typed_says_so():
     with pytest.raises(numba.core.errors.TypingError):
         made(lambda n: n + "a")(1)
     assert made(raising)(1) == 1
+
+
+def test_quick_flags_answer_as_numbas_own():
+    flags = [Flags() for _ in range(4)]
+    flags[1].nrt = flags[2].nrt = True
+    flags[3].boundscheck = True
+
+    def answers():
+        return [
+            (
+                [*one.values().items()],
+                hash(one),
+                [one == other for other in flags],
+                one == "other",
+                one.copy() == one,
+            )
+            for one in flags
+        ]
+
+    own, before = answers(), dict(Flags.__dict__)
+    with _quick_flags():
+        assert dict(Flags.__dict__) != before
+        assert answers() == own
+        with _quick_flags():
+            assert answers() == own
+        assert answers() == own
+    assert dict(Flags.__dict__) == before
+    assert answers() == own
+
+
+def test_compiling_leaves_numba_and_the_collector_as_they_were():
+    before, was_enabled = dict(Flags.__dict__), gc.isenabled()
+    made(total)(np.arange(2.0))
+    with pytest.raises(numba.core.errors.TypingError):
+        made(total)("no array")
+    assert dict(Flags.__dict__) == before
+    assert gc.isenabled() == was_enabled
+    gc.disable()
+    try:
+        with _without_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        if was_enabled:
+            gc.enable()

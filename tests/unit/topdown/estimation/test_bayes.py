@@ -49,9 +49,11 @@ def families_of(rows_weight):
     return SimpleNamespace(evidence=evidence, level=0, child_start=np.array([0, 1]))
 
 
-def problem_of(rows_variance, *, constrained):
+def problem_of(rows_variance, *, constrained, n_types=2):
     load = Workload(queries=(DETAILED, ROWS), variances=(4.0, rows_variance))
-    return SimpleNamespace(workloads=(load,), implied=SimpleNamespace(constrained=(constrained,)))
+    return SimpleNamespace(
+        workloads=(load,), implied=SimpleNamespace(constrained=(constrained,), n_types=n_types)
+    )
 
 
 def test_a_row_with_one_cell_left_is_a_measurement_of_it():
@@ -67,6 +69,7 @@ def test_rows_count_only_where_they_are_better_known():
     assert leans_on_marginals(problem_of(1.0, constrained=False), 0)
     assert leans_on_marginals(problem_of(4.0, constrained=True), 0)
     assert not leans_on_marginals(problem_of(4.0, constrained=False), 0)
+    assert not leans_on_marginals(problem_of(4.0, constrained=True, n_types=1), 0)  # bounds on everybody
     value, variance, _ = cell_evidence(
         problem_of(4.0, constrained=False), families_of(0.25), entries_of([5.0, 2.0, 6.0]), np.full(1, 3.5)
     )

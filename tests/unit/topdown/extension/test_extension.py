@@ -185,7 +185,7 @@ def test_the_two_halves_of_an_extension(tmp_path):
     again = estimate(larger, measurements=tmp_path / "out")
     assert verify(tmp_path / "out").passed and ledger.state().spent == 5 and not ledger.state().pending
     assert again.to_frame() == once.to_frame() and again.edits == once.edits
-    with pytest.raises(InputError, match="option --shrink is not for an extension"):
+    with pytest.raises(InputError, match="option --shrink does not apply to an extension"):
         estimate(larger, measurements=tmp_path / "measured", shrink=1.0)
     shutil.rmtree(tmp_path / "first")
     (tmp_path / "other").rename(tmp_path / "first")  # paid for by the same ledger, but another one
@@ -303,6 +303,37 @@ def test_rules_that_cannot_hold_are_counted(made, tmp_path):
     release = extend(there / "larger.toml", seed=4, out=tmp_path / "out")
     assert release.edits.broken_after["cells"] == 1 and release.edits.broken_after["spouses"] == 0
     assert [check.name for check in verify(tmp_path / "out").checks if not check.passed] == ["private noise"]
+
+
+NOBODY = '[[topdown.rules]]\nname = "{}"\ncells = {{ place = ["{}"], years = ["{}"] }}\nat_most = 0\n'
+
+
+def test_nobody_is_where_a_rule_wants_nobody_unless_the_first_release_leaves_no_choice(made, tmp_path):
+    """No older children in halls; and no child at home, of neither age, which cannot be."""
+    folder, before = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    rules = [("ages", "hall", "10-17"), ("small", "other", "0-9"), ("large", "other", "10-17")]
+    (there / "larger.toml").write_text(LARGER + "".join(NOBODY.format(*rule) for rule in rules))
+    release = extend(there / "larger.toml", seed=4, out=tmp_path / "out")
+    assert [check.name for check in verify(tmp_path / "out").checks if not check.passed] == ["private noise"]
+    held = Counter(columns(tmp_path / "out", "place", "years"))
+    was = Counter(columns(folder / "larger", "place", "years"))
+    assert was["hall", "10-17"] > 0 == held["hall", "10-17"]
+    assert release.edits.broken_after["ages"] == release.edits.broken_before["ages"] == 0
+    children = Counter(columns(folder / "first", "quarters", "age"))["home", "child"]
+    assert held["other", "0-9"] + held["other", "10-17"] == children > 0
+    assert release.edits.broken_after["small"] + release.edits.broken_after["large"] > 0
+    assert before.n_people == release.n_people
+
+
+def test_a_rule_needs_somebody_to_compare_with_or_wants_nobody(made, tmp_path):
+    folder, _ = made
+    there = shutil.copytree(folder, tmp_path / "town", ignore=shutil.ignore_patterns("larger"))
+    for wrong in ("at_most = 1\n", 'at_most = 0\nof = { place = ["holder"] }\n'):
+        rule = NOBODY.format("ages", "hall", "18-39").replace("at_most = 0\n", wrong)
+        (there / "larger.toml").write_text(LARGER + rule)
+        with pytest.raises(InputError, match='needs "of", unless "at_most" is 0'):
+            extend(there / "larger.toml", seed=4)
 
 
 AGES = {"0-9": "5", "10-17": "14", "18-39": "30", "40+": "50"}
