@@ -44,7 +44,7 @@ __all__ = [
 
 
 UNLINKED = (
-    ". This holds if no value has changed since: everybody was looked up by current values, which is wrong for people whose values have"
+    ". This holds if no value has changed since: everybody was looked up by current values, which is wrong for people whose values have "
     "changed (a birthday, a move), so more or others may be disclosed. Give the earlier records (--earlier) and a person key (--link)"
 )
 MOST_PATTERNS = 200
@@ -177,7 +177,7 @@ def check_source(release: EarlierRelease, known: KnownPeople, file: str) -> None
     is_absent = fits.candidates == 0
     if int(is_absent[fits.of_person[known.is_present]].sum()) > release.n_suppressed:
         raise InputError(
-            f"option --earlier: {release.name} was not made from {file}, whose people fit no row of it; give the records from which it"
+            f"option --earlier: {release.name} was not made from {file}, whose people fit no row of it; give the records from which it "
             "was made.",
             option="--earlier",
             file=file,

@@ -26,7 +26,7 @@ UNFINISHED = "The search reached its limit (--seconds or --steps) before it was 
 CLOSENESS = "Closeness of sensitive values (--t) was measured over records, not over units."
 
 OTHER_MEMBERS = (
-    "Disclosures of generalised values through unchanged columns of other members, and sensitive values that all units of a class have"
+    "Disclosures of generalised values through unchanged columns of other members, and sensitive values that all units of a class have "
     "among their members, were not counted (--whole-units)."
 )
 

@@ -408,7 +408,7 @@ def _stopped(before: JobAnswer | None, after: JobAnswer | None, *, is_there: boo
     if before is None or after is None or before["left"] == after["left"]:
         return "cancelled: nothing was spent."
     return (
-        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Continue under the same name:"
+        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Continue under the same name: "
         "the noise is the same, and nothing more is debited."
     )
 

@@ -795,7 +795,7 @@ def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[E
     for one in found:
         if options.method != "hide" or one.table["method"] != "hide":
             raise InputError(
-                f'option --register: {one.name} has numbers of the same variable, protected by method "{one.table["method"]}", which cannot'
+                f'option --register: {one.name} has numbers of the same variable, protected by method "{one.table["method"]}", which cannot '
                 f'be judged together with method "{options.method}"; publish another variable, or hide cells in both.',
                 option="--register",
             )

@@ -332,7 +332,7 @@ class ProtectOptions(VerbOptions):
             first = named.setdefault(table.value, table)
             if table.file is None and first.file is None and first.quantity != table.quantity:
                 raise InputError(
-                    f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be'
+                    f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be '
                     "protected separately; give both the same variable.",
                     option="tables",
                 )

@@ -159,7 +159,7 @@ class Question:
             )
         for first, second in self.near:
             sentences.append(
-                f'In nearly all records "{first}" determines "{second}"; what readers learn who assume this rule, or know the'
+                f'In nearly all records "{first}" determines "{second}"; what readers learn who assume this rule, or know the '
                 "exceptions, was not examined."
             )
         if self.unknown_pairs and self.asks_contributors:

@@ -116,7 +116,7 @@ class _Part:
         names = [larger.statements[b].name for b in self.bounds]
         listed = f"{larger.spec.path.name}: {', '.join(names)}"
         incomplete = (
-            f'the consequences of "{listed}" for the first release cannot be fully expressed as bounds on sets of its cells; an'
+            f'the consequences of "{listed}" for the first release cannot be fully expressed as bounds on sets of its cells; an '
             "extension may be refused, before anything is spent"
         )
         try:
