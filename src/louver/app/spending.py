@@ -320,7 +320,7 @@ class Strip:
         if steps(loss.neighbours, relation, largest_unit=self._largest_unit()) is None:
             means = RELATIONS[relation]
             return (
-                f"The ledger is for {means}; choose that under Neighbours, or start with another ledger.",
+                f"The ledger is for {means}; choose that under Neighbours, or choose another on the page Ledger.",
                 False,
             )
         try:
