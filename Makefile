@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.development
-# One worker per core, at most eight: each takes up to a gigabyte. A file's tests stay in one worker, and files with many tests come first,
-# so that the workers end together.
+# One worker per core, at most eight: each takes up to a gigabyte. A file's tests stay in one worker; files with many tests come
+# first, so that the workers end together.
 PARALLEL ?= -n logical --maxprocesses 8 --dist loadfile
 # Tests start hundreds of processes; each would translate its modules anew.
 unexport PYTHONDONTWRITEBYTECODE

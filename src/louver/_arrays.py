@@ -1,4 +1,4 @@
-"""Type aliases for arrays, named by what they hold, for use in signatures."""
+"""Type aliases for arrays, named by their content, for use in signatures."""
 
 from __future__ import annotations
 

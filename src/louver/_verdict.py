@@ -1,4 +1,4 @@
-"""What a result means for a decision about publication: judged once by the verb, rendered everywhere else."""
+"""The meaning of a result for the decision to publish: judged once by the verb, rendered everywhere else."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["RATINGS", "TOO_NOISY", "Level", "Verdict", "rate_error"]
 
 
 class Level(StrEnum):
-    """How bad the news is."""
+    """The severity of a verdict."""
 
     OK = "ok"
-    """Nothing that was asked about is disclosed."""
+    """Nothing that was examined is disclosed."""
     CARE = "care"
     """Something is disclosed that may or may not matter, or something was left undecided: read the reasons first."""
     STOP = "stop"
@@ -32,7 +32,7 @@ class Verdict:
     sentence : str
         The conclusion: one sentence that says whether to publish.
     reasons : tuple of str
-        What it rests on, one sentence each, including what was not asked or not decided.
+        The reasons, one sentence each, including what was not examined or not decided.
 
     Examples
     --------
@@ -64,7 +64,7 @@ TOO_NOISY = "too noisy alone"
 
 
 def rate_error(relative: float) -> str:
-    """How good a noisy number with this relative error is by itself.
+    """A rating of a noisy number with this relative error by itself.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class LouverError(Exception):
 
 
 class Cancelled(LouverError):
-    """Work that was asked to stop, through `Run.cancel`; nothing half-done is left behind."""
+    """Work was stopped through `Run.cancel`; nothing half-done is left behind."""
 
     def __init__(self) -> None:
         super().__init__("stopped.")
@@ -73,7 +73,7 @@ class InputError(LouverError):
 
 
 class BudgetError(LouverError):
-    """A privacy budget that does not allow what was asked; nothing was spent.
+    """A privacy budget that does not allow the request; nothing was spent.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def test_what_the_verb_does_not_take_is_said(changes: dict[str, Any]) -> None:
 def test_rules_and_tables_in_words() -> None:
     assert rule_of("frequency", {"minimum": "4"}) == {"rule": "frequency", "minimum": 4}
     dominance = rule_of("dominance", {"n": "1", "k": "85", "range": "10"})
-    assert rule_text(dominance) == "the 1 largest have more than 85 %; range 10 %"
+    assert rule_text(dominance) == "the largest has more than 85 %; range 10 %"
     assert rule_text(rule_of("p-q", {"p": "5", "q": "20"})) == "known to 20 %, estimated to within 5 %"
     assert rule_text(rule_of("p-percent", {"p": "10"})) == "a contributor can be estimated to within 10 %"
     assert table_text(table_of("a", ["b", "c"], "")) == "contributors by b, c"

@@ -126,7 +126,7 @@ def test_doubts_of_a_published_table_are_said(call_louver: Runner, people: Path)
     assert done.code == 0
     *_, doubts, outcome, _ = done.out.splitlines()
     assert outcome == f"Published: {people.parent / 'two'}"
-    assert doubts.endswith("look at what they reveal together with the earlier ones.")
+    assert doubts.endswith("check what they reveal together with the earlier ones.")
     assert done.out.count("with --new-population they count as other people") == 1
     assert f'<p class="verdict care">{outcome}</p>' in page.read_text(encoding="utf-8")
 

@@ -131,7 +131,7 @@ PLANS = [
     options("target of no level", "--target names a level or query", "plan", "town.toml", "--target", f"{SECRET}=1"),
     options("target of nothing", "per cent above 0", "plan", "town.toml", "--target", "block/detailed=0"),
     options("plan over a file", "facilities.csv exists already", "plan", "town.toml", "--write", "facilities.csv"),
-    options("plan elsewhere", "a file beside town.toml", "plan", "town.toml", "--write", "/tmp/louver-none.toml"),
+    options("plan elsewhere", "a file in the folder of town.toml", "plan", "town.toml", "--write", "/tmp/louver-none.toml"),
     options("plan on another engine", "engine must be local:N", "plan", "town.toml", "--engine", f"x:{SECRET}"),
     options("page in nowhere", "--html cannot write", "plan", "town.toml", "--html", "nowhere/page.html"),
     Bad("shares left out and labels merged", "write shares", "town.toml", "*", MERGED, ("run", "town.toml", *OUT)),

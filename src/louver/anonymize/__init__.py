@@ -1,8 +1,7 @@
 """anonymize: k-anonymous microdata with the least information loss.
 
 Liang & Samavi (2020): exact, Split & Carry and Greedy Search, and the methods they are compared with. They generalise
-classes one by one; one recoding for the whole file (`recoding="global"`) loses more, and its files compare with one
-another.
+classes one by one; one recoding for the whole file (`recoding="global"`) loses more, and its files can be compared with one another.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def anonymize(
         place = None if out is None else _place(request, out, ledger, request.run)
         if request.options.parts is not None and out is None:
             raise InputError(
-                "option --parts holds no records in memory; name a folder for the release (out).",
+                "option --parts keeps no records in memory; give a folder for the release (out).",
                 option="out",
             )
         with _made(request, place, request.run) as release:
@@ -151,7 +150,7 @@ class _Place:
 
     @property
     def unasked(self) -> str | None:
-        """Earlier publications about these people that this file is not held against."""
+        """Earlier publications about these people with which this file was not compared."""
         return None if self.register is None else _unasked(self.register, is_compared=self.is_compared)
 
     @property
@@ -231,7 +230,7 @@ def _unasked(register: MatchedRegister, *, is_compared: bool) -> str | None:
 
 
 def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequence[str]]:
-    """For the register: the labels that the source's `where` lets through."""
+    """For the register: the labels that satisfy the source's `where`."""
     source = request.source
     if source.where is None or request.options.registry is None:
         return {}
@@ -254,7 +253,7 @@ def _made(
 ) -> Iterator[AnonymizedRelease]:
     """Read, form classes, compare with other choices and with earlier releases, publish.
 
-    The release, for as long as what it was made from has to be there.
+    Yields the release while its input still exists.
     """
     started = time.perf_counter()
     options = request.options
@@ -325,7 +324,7 @@ class _InMemoryStore:
 def _load(
     request: Request[AnonymizeOptions], watch: Watch
 ) -> tuple[_InMemoryStore, list[EarlierRelease], list[KnownPeople]]:
-    """All records, and the earlier releases with what is known about each person."""
+    """All records, and the earlier releases with the values known about each person."""
     options, run = request.options, watch.run
     with watch.stage("reading"), open_source(request.data, **request.source.opening(), run=run) as source:
         file = load(source, options, request.schema, run)
@@ -335,7 +334,7 @@ def _load(
 def _earlier(
     source: Source, file: HeldFile, request: Request[AnonymizeOptions], run: Run
 ) -> tuple[list[EarlierRelease], list[KnownPeople]]:
-    """Earlier releases, and what was known about each person when this one and each of them was made."""
+    """Earlier releases, and the values known about each person when this release and each of those was made."""
     options = request.options
     releases = [read_earlier(folder) for folder in options.against]
     if not releases:

@@ -1,4 +1,4 @@
-"""What other choices would lose on the same data: the risk-utility curve over k and methods, and local instead of global recoding."""
+"""The loss under other choices on the same data: the risk-utility curve over k and methods, and local instead of global recoding."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tried:
-    """What a search for one k found, part by part; `seconds` is how long it took."""
+    """The result of a search for one k, part by part; `seconds` is its duration."""
 
     parts: list[ClassesOfPart]
     seconds: float
@@ -63,7 +63,7 @@ def try_each_k(store: RecordStore, options: AnonymizeOptions, made: Tried, run: 
     Parameters
     ----------
     made : Tried
-        What was found for the release.
+        The result for the release.
 
     Notes
     -----
@@ -103,7 +103,7 @@ def _from_the_largest(
 
 
 def _search(store: RecordStore, options: AnonymizeOptions, k: int, watch: Watch) -> Tried | None:
-    """What one method finds for one k; None if k cannot be met."""
+    """The result of one method for one k; None if k cannot be met."""
     if k > store.codebook.n_records and not options.k_map:
         return None
     started = time.perf_counter()
@@ -151,7 +151,7 @@ def _point(codebook: Codebook, options: AnonymizeOptions, k: int, tried: Tried) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRecoding:
-    """What classes generalised one by one would lose, where one recoding for the whole file was chosen."""
+    """The loss of classes generalised one by one, if one recoding for the whole file was chosen."""
 
     recoding: str
     information_loss: float
@@ -161,7 +161,7 @@ class LocalRecoding:
 
 
 def try_local(store: RecordStore, options: AnonymizeOptions, run: Run) -> LocalRecoding | None:
-    """What local recoding would lose, by a short search; None if local recoding is what is published."""
+    """The loss of local recoding, by a short search; None if local recoding is published."""
     if options.recoding == "local":
         return None
     watch = Watch(run, min(options.seconds, MOST_SECONDS) if options.steps is None else None)

@@ -1,7 +1,7 @@
 """Which analyses survive: chosen means, shares and regressions before and after, side by side with their intervals.
 
 After generalisation every interval and set is replaced by draws (`release.draws`), and the estimates of several copies are combined, as a
-careful analyst of the published file would do. What is computed here describes confidential records and stays inside.
+careful analyst of the published file would do. The results describe confidential records and stay inside.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Comparisons", "TermComparison", "compare_analyses"]
 COPIES = 10
 CONFIDENCE = 0.95
 LEAST_OVERLAP = 0.5
-"""Intervals whose average overlap is smaller than this lead to different conclusions."""
+"""Minimum average overlap of two intervals that lead to the same conclusion."""
 MOST_LABELS = 50
 """Maximum number of labels of a column that enter an analysis individually."""
 
@@ -70,7 +70,7 @@ class Comparisons:
     ----------
     terms : tuple of TermComparison
     not_estimated : tuple of str
-        Analyses that the source itself does not settle, such as logistic regressions whose predictors separate the outcome.
+        Analyses that cannot be estimated on the source itself, such as logistic regressions whose predictors separate the outcome.
     propensity : float or None
         Mean squared error of the propensity score over what it would be if both files came from the same population: 1 is as good as
         the original (Snoke et al. 2018); None where it cannot be estimated.
@@ -105,7 +105,7 @@ def compare_analyses(
     is_local: bool,
     run: Run,
 ) -> Comparisons | None:
-    """Estimate on the source and on completed copies of what is published.
+    """Estimate on the source and on completed copies of the published file.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _Data:
         return _Data(numbers=numbers, labels=labels, weights=weights)
 
     def terms(self, analysis: Analysis) -> list[Any]:
-        """What is estimated, by the source: groups, or a constant and predictors."""
+        """The terms of an analysis, from the source: groups, or a constant and predictors."""
         if analysis.kind in ("mean", "share"):
             return list(self._groups(analysis.by))
         found: list[Any] = [("(constant)", None)]
@@ -189,7 +189,8 @@ class _Data:
         counts = pc.value_counts(self.labels[name].drop_null()).to_pylist()
         if len(counts) > MOST_LABELS:
             raise InputError(
-                f'option --analysis uses column "{name}", which has more than {MOST_LABELS} labels; merge some (--recode), or leave it out.',
+                f'option --analysis uses column "{name}", which has more than {MOST_LABELS} labels; merge some (--recode), or leave it '
+                "out.",
                 option="--analysis",
                 column=name,
             )

@@ -1,6 +1,6 @@
 """From a problem to classes: runs the chosen method under a time limit and summarises its classes.
 
-A file in memory is one part. What classes lose, publish and leave at risk is described part by part, and adds up.
+A file in memory is one part. The loss, the published values and the risk of classes are described part by part, and add up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ClassesOfPart", "bins_of_codebook", "describe", "form_classes", "for
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassesOfPart:
-    """The classes of one part, and what adds up over parts.
+    """The classes of one part, and figures that add up over parts.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ClassesOfPart:
     people : float64 (classes,) or None
         People of the population that each class stands for by sampling weights, or that it matches.
     units, likely_units : int64 (pairs, 2) or None
-        Each class with each of its units: those that were named, and those of a column that looks like one of units.
+        Each class with each of its units: the given units, and those of a column that looks like unit numbers.
     stopped : Stopped or None
         Where a limit ended the search.
     is_exception : bool (classes,) or None
@@ -114,7 +114,7 @@ def form_in_memory(file: HeldFile, options: AnonymizeOptions, watch: Watch) -> l
 
 
 def form_classes(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Watch) -> Grouping:
-    """Classes that may be published."""
+    """Form classes that may be published."""
     answer = solve(problem, options, watch)
     if options.t is None or not isinstance(answer, Partition):
         return answer
@@ -129,7 +129,7 @@ def form_classes(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Wa
 def _with_bound(
     problem: AnonymizeProblem, answer: Grouping, options: AnonymizeOptions, watch: Watch
 ) -> Grouping:
-    """The answer with the bound that prices prove in the time for it, after compiling what they need."""
+    """The answer with the bound that prices prove within their time limit, after compiling the kernels."""
     if options.bound_seconds is None or not isinstance(answer, Partition):
         return answer
     own = Watch(watch.run, options.bound_seconds, watch.cores)
@@ -148,7 +148,7 @@ def _with_bound(
 
 
 def solve(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Watch) -> Grouping:
-    """The answer of the method: compile what it needs, then start its clock."""
+    """The answer of the method: compile its kernels, then start its clock."""
     method = method_of(options)
 
     def work(watch: Watch) -> Grouping:
@@ -189,7 +189,7 @@ def describe(
     weights: Floats | None = None,
     likely_unit: CodedColumn | None = None,
 ) -> ClassesOfPart:
-    """What the classes of a part publish, lose and leave at risk.
+    """The published values, the loss and the risk of the classes of a part.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def bins_of_codebook(codebook: Codebook) -> list[ColumnBins]:
 def _generalised(
     codebook: Codebook, problem: AnonymizeProblem, answer: Grouping
 ) -> tuple[PublishedColumn, ...]:
-    """What the classes publish for every quasi-identifier."""
+    """The published values of the classes for every quasi-identifier."""
     published = []
     for place, (attribute, column) in enumerate(zip(codebook.attributes, problem.columns, strict=True)):
         covered, first, of_group = answer.covered(place)

@@ -50,7 +50,7 @@ MISSING = "(missing)"
 def attribute_of(
     source: Source, column: pa.ChunkedArray, name: str, options: AnonymizeOptions, schema: Schema | None
 ) -> Attribute:
-    """What a column is coded as, by its different values; missing values that form a category get a label.
+    """The attribute of a column, from its distinct values; missing values that form a category get a label.
 
     `--hierarchy`, `--categorical` and `--ordered` with its values decide, then the schema; without these `--ordered` makes a column
     ordered, a column of numbers is numeric, and text is nominal.
@@ -286,7 +286,7 @@ def _labelled(
 
 
 def _check_levels(name: str, hierarchy: Hierarchy) -> None:
-    """Refuse a label that stands for different leaves at different levels: readers could not tell which are meant."""
+    """Refuse a label that stands for different leaves at different levels: readers could not tell which leaves are meant."""
     times = Counter(label for labels in hierarchy.levels for label in labels)
     first_at: dict[str, tuple[int, bytes]] = {}
     for level, labels in enumerate(hierarchy.levels):
@@ -315,7 +315,7 @@ def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -
     is_left_out = attribute.missing is not None and not options.count_missing
     occurring = np.unique(codes[codes >= 0])
     kept = [c for c in occurring.tolist() if not (is_left_out and attribute.labels[c] == attribute.missing)]
-    number = np.full(attribute.size + 1, -1, np.int64)  # the last is for what has no code
+    number = np.full(attribute.size + 1, -1, np.int64)  # the last position is for values without a code
     number[kept] = np.arange(len(kept))
     labels = tuple(attribute.labels[code] for code in kept)
     missing = None if is_left_out or attribute.missing not in labels else attribute.missing

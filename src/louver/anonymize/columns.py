@@ -1,4 +1,4 @@
-"""Quasi-identifiers of three types, each with its loss, and sensitive columns with what they require of a class.
+"""Quasi-identifiers of three types, each with its loss, and sensitive columns with their requirements on a class.
 
 Numbers become intervals, categories sets or nodes of a tree.
 
@@ -77,7 +77,7 @@ OUTSIDE = TOTAL_UNITS + 1
 
 
 class QuasiColumn(Protocol):
-    """What the coded problem needs to know about a quasi-identifier."""
+    """The interface of a quasi-identifier to the coded problem."""
 
     @property
     def name(self) -> str: ...
@@ -420,7 +420,7 @@ def build_requirements(
     matches: int,
     key: int = -1,
 ) -> Requirements:
-    """Requirements for the kernels; `order` lists the source rows of the records, `key` a column as they say."""
+    """Requirements for the kernels; `order` lists the source rows of the records."""
     n = len(order)
     coded = [s.codes[order].astype(np.int32) for s in sensitive]
     return Requirements(
@@ -457,7 +457,7 @@ def _limits(sensitive: Sequence[Sensitive], coded: Sequence[NDArray[np.int32]]) 
 
 
 class Guarantee(StrEnum):
-    """What a release promises."""
+    """The guarantee of a release."""
 
     K_ANONYMITY = "k-anonymity"
     K_MAP = "k-map"

@@ -1,4 +1,4 @@
-"""What the register keeps of a k-anonymous file: everything that a reader can count in it.
+"""The register entry of a k-anonymous file: everything that a reader can count in it.
 
 That is the published classes, each by the values that its records may have, crossed with every column that is published as it is.
 """
@@ -132,7 +132,7 @@ def _text(value: object) -> str:
 
 
 def _labels(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str] | None:
-    """Labels that a published value stands for; None for all, empty where a value is missing, for which tables have another label."""
+    """Labels that a published value stands for; None for all, empty for a missing value, for which tables have another label."""
     if line["sort"] == Sort.ANYTHING:
         return None
     if line["members"] is not None:

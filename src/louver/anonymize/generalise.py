@@ -1,4 +1,4 @@
-"""What is published in place of each quasi-identifier: an interval, a set or a node of a hierarchy for every group."""
+"""The published form of each quasi-identifier: an interval, a set or a node of a hierarchy for every group."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 SEPARATOR = " | "
-"""Between the labels of a set."""
+"""Separator between the labels of a set."""
 
 ANYTHING = "*"
 """Printed if a group covers every value, including missing ones."""
 
 
 class Sort(StrEnum):
-    """What a published value stands for."""
+    """The meaning of a published value."""
 
     INTERVAL = "interval"
     SET = "set"
@@ -52,7 +52,7 @@ class Meaning:
     Attributes
     ----------
     label : str or None
-        What is printed; None where nothing is known.
+        The printed text; None if nothing is known.
     lower, upper : float or None
         Ends of an interval of numbers.
     members : tuple of str or None
@@ -68,7 +68,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublishedColumn:
-    """What each group publishes for one quasi-identifier.
+    """The published values of one quasi-identifier, by group.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def generalise(
     starts: Ints,
     public: frozenset[str] = frozenset(),
 ) -> PublishedColumn:
-    """What the groups publish for a column.
+    """The published values of a column, by group.
 
     Parameters
     ----------
@@ -149,13 +149,13 @@ def released_table(
     Parameters
     ----------
     group_of : int64 (rows,)
-        The group that each row of the source is published as; -1 is suppressed.
+        The group as which each row of the source is published; -1 is suppressed.
     unchanged : sequence of str
         Columns that are published as they are.
     is_text : bool
         Whether numbers among them are text, and become numbers; judged by the published records alone.
     class_ids : int64 (groups,), optional
-        What to call the groups, where that is to be published.
+        Numbers of the groups, if they are published.
     """
     kept = np.flatnonzero(group_of >= 0)
     place = group_of[kept]
@@ -183,7 +183,7 @@ def released_table(
 def mapping_table(
     published: Sequence[PublishedColumn], sizes: Ints, is_exception: Bools | None = None
 ) -> pa.Table:
-    """The applied mapping: every published value, what it stands for, and how many records carry it.
+    """The applied mapping: every published value, what it stands for, and how many records have it.
 
     With exceptions to one recoding also whether the value belongs to the recoding (`common`).
     """

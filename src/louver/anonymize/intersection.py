@@ -1,14 +1,13 @@
 """What several releases about the same people jointly disclose.
 
-Liang & Samavi (2020), section 6: with other weights the classes are different, and anyone who holds both files
-can intersect them. The attacker here knows a person's values of every column that some release generalises, as they were when that
-release was made. In every release that person is one of the rows that fit. In two releases the columns that both publish
-unchanged and that have not changed for the person, and the position where both keep the order, must be the same. So among
-the rows with unchanged columns v at most the smaller number over the two releases can be the person's, and the smallest sum over all
-pairs of releases bounds the candidates.
+Liang & Samavi (2020), section 6: with other weights the classes are different, and anyone who has both files can intersect them. The
+attacker here knows a person's values of every column that some release generalises, as they were when that release was made. In every
+release that person is one of the rows that fit. In two releases the columns that both publish unchanged and that have not changed for the
+person, and the position where both keep the order, must be the same. So among the rows with unchanged columns v at most the smaller number
+over the two releases can be the person's, and the smallest sum over all pairs of releases bounds the candidates.
 
-An attacker who pairs the rows of two releases one to one may exclude more: the figures state what is certain to be
-disclosed, not everything that may be.
+An attacker who pairs the rows of two releases one to one may exclude more: the figures state what is certainly disclosed, not everything
+that may be.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ __all__ = [
 
 
 UNLINKED = (
-    ". That holds if no value has changed since: everybody was looked up by the present values, those whose values have changed since "
-    "(a birthday, a move) wrongly, and more or others may be disclosed. Name the records of then (--earlier) and a person key (--link)"
+    ". This holds if no value has changed since: everybody was looked up by current values, which is wrong for people whose values have "
+    "changed (a birthday, a move), so more or others may be disclosed. Give the earlier records (--earlier) and a person key (--link)"
 )
 MOST_PATTERNS = 200
 """Sets of columns that kept their values, for which the rows of two releases are joined."""
@@ -70,7 +69,7 @@ class Intersection:
     below_k, single : int
         Records with fewer than k candidates, and with one; an attacker may know more.
     absent : int
-        Records that fit no row of some release: a person who is left out of one of them stands out.
+        Records that fit no row of some release: a person who is left out of one release stands out.
     learnt : tuple of (sensitive column, records)
         Records whose value is certain from two releases together but from none alone.
     link : str or None
@@ -151,7 +150,7 @@ def read_earlier(folder: str | Path) -> EarlierRelease:
         )
     if not verify(folder, skip_report=True, accept_strings=None).passed:
         raise InputError(
-            f"option --against: {name} is not as it was released; see what louver verify says of it.",
+            f"option --against: {name} is not as it was released; check it with louver verify.",
             option="--against",
         )
     files = Folder(Path(folder), (DATA_FILE, MAPPING_FILE))
@@ -166,7 +165,7 @@ def read_earlier(folder: str | Path) -> EarlierRelease:
     )
     if manifest.parameters.get("recode"):
         raise InputError(
-            f"option --against: {name} was made with --recode, and nobody can be looked up by the values before it.",
+            f"option --against: {name} was made with --recode, so nobody can be looked up by the original values.",
             option="--against",
         )
     return earlier
@@ -178,8 +177,8 @@ def check_source(release: EarlierRelease, known: KnownPeople, file: str) -> None
     is_absent = fits.candidates == 0
     if int(is_absent[fits.of_person[known.is_present]].sum()) > release.n_suppressed:
         raise InputError(
-            f"option --earlier: {release.name} was not made from {file}, whose people fit no row of it; name the records that it "
-            "was made from.",
+            f"option --earlier: {release.name} was not made from {file}, whose people fit no row of it; give the records from which it "
+            "was made.",
             option="--earlier",
             file=file,
         )
@@ -220,7 +219,7 @@ def intersect(
     Parameters
     ----------
     known : sequence of KnownPeople
-        What was known about every person when each release was made.
+        The values known about every person when each release was made.
     link : str, optional
         The key by which people were found in the earlier records.
 
@@ -301,7 +300,7 @@ class _Learnt:
 
 
 def _pair(first: int, second: int, releases: Sequence[EarlierRelease], known: Sequence[KnownPeople]) -> _Pair:
-    """Compare what two releases publish unchanged about every person."""
+    """Compare the columns that two releases publish unchanged for every person."""
     a, b = known[first], known[second]
     shared = [
         name
@@ -319,7 +318,7 @@ def _pair(first: int, second: int, releases: Sequence[EarlierRelease], known: Se
     is_same = np.stack([_is_same(a.records[name], b.records[name]) for name in shared], axis=1)
     patterns, of_person, counts = np.unique(is_same, axis=0, return_inverse=True, return_counts=True)
     of_person = of_person.reshape(-1)
-    if len(patterns) > MOST_PATTERNS:  # the rarest ones are attacked through what they all have in common
+    if len(patterns) > MOST_PATTERNS:  # the rarest patterns are attacked through what they all have in common
         order = np.argsort(-counts, kind="stable")
         number = np.empty(len(patterns), np.int64)
         number[order] = np.minimum(np.arange(len(patterns)), MOST_PATTERNS - 1)

@@ -40,7 +40,7 @@ from louver.schema.spec import Schema
 __all__ = ["Codebook", "HeldFile", "check_columns", "coded_records", "load", "read_codebook", "weights_of"]
 
 MAX_PEOPLE = 2**40
-"""More people than a row of a population can stand for."""
+"""More people than a row of a population can represent."""
 
 WEIGHT = "\0weight"
 """Name of the column of sampling weights in the batches of records; no file has a column of that name."""
@@ -64,7 +64,7 @@ class Codebook:
     counts : tuple of int64 (values,)
         Records that have each value.
     found_by : tuple of arrays
-        Number of the value that a code stands for; for columns of numbers the ascending numbers themselves.
+        Number of the value that a code represents; for columns of numbers the ascending numbers themselves.
     public : mapping of str to frozenset of str
         Labels of a quasi-identifier that are publicly known to exist: from the schema, a hierarchy or the population.
     n_records : int
@@ -268,7 +268,7 @@ def weights_of(others: pa.RecordBatch) -> Floats:
 
 
 def _occurring(records: Records, counts: Ints) -> tuple[Records, Ints, Ints | Floats]:
-    """One record for each value that occurs, in the order of the codes, how many records have it, and how to look it up."""
+    """One record for each value that occurs, in the order of the codes, the number of records with it, and its look-up table."""
     for numbers in records.numbers.values():
         return records, counts, numbers
     attribute, codes = records.attributes[0], records.codes[:, 0]

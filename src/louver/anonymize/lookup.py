@@ -1,4 +1,4 @@
-"""What an attacker knows about every person at the time of a release: the values used to look that person up.
+"""An attacker's knowledge about every person at the time of a release: the values by which that person is looked up.
 
 Values change between two releases: people have birthdays and move. To find a person in a release, one needs the values as they were then.
 The current records give these for a release made from them; an earlier release needs its own records, and a key
@@ -45,7 +45,7 @@ class KnownValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownPeople:
-    """What is known about the people in the new release at the time of an earlier one.
+    """Knowledge about the people in the new release at the time of an earlier one.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def _days(labels: list[str], source: Source, name: str) -> list[str]:
     """Labels of a date column as releases write them, as ISO dates; other labels unchanged."""
     try:
         form = date_form([label for label in labels if label != MISSING], source, name)
-    except InputError:  # no release generalised dates that can be read in two ways
+    except InputError:  # no release has generalised ambiguous dates
         form = None
     return labels if form is None else [iso_day(label, form) or label for label in labels]
 

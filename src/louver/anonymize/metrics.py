@@ -86,7 +86,7 @@ class Risk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utility:
-    """What a release loses.
+    """The loss of a release.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ def utility_of(
 
 
 def published_losses(mapping: pa.Table) -> list[tuple[str, float]]:
-    """Mean share of each attribute that published records lose, measured only by what is published of it.
+    """Mean share of each attribute that published records lose, measured from published values only.
 
     Intervals lose their width divided by that of all intervals together, sets and nodes (labels - 1) divided by all labels that
     occur in the mapping. The source is not used: its range may be due to a record that was left out.
@@ -387,7 +387,7 @@ NEARLY = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkedOut:
-    """What columns that are published unchanged reveal of one quasi-identifier.
+    """What columns that are published unchanged reveal about one quasi-identifier.
 
     Attributes
     ----------
@@ -469,12 +469,12 @@ def count_alone_in_units(table: pa.Table, units: Ints) -> int:
 
 
 def looks_of_units(members: Ints, units: Ints) -> Ints:
-    """A number for what the unit of each record looks like, member by member: equal for units that are alike.
+    """A number for the published values of each record's unit, member by member: equal for units that are alike.
 
     Parameters
     ----------
     members : int64 (n,)
-        What each record looks like, from 0.
+        Number of the published values of each record, from 0.
     units : int64 (n,)
         The unit of each record, from 0.
     """

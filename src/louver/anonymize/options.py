@@ -114,7 +114,8 @@ class AnonymizeOptions(VerbOptions):
     )
     bound_seconds: FiniteFloat | None = option(
         None,
-        "Time after the search to prove how much any classes must lose at least: the closer this bound, the better the answer is known to be.",
+        "Time after the search to prove how much any classes must lose at least: the closer this bound, the more is known about the "
+        "quality of the answer.",
         metavar="S",
         group="method",
         gt=0,
@@ -134,7 +135,7 @@ class AnonymizeOptions(VerbOptions):
     )
     carry: Literal["classes", "subset", "bubble"] | None = option(
         None,
-        "Split & Carry: what goes to the next sub-problem.",
+        "Split & Carry: records that go to the next sub-problem.",
         metavar="classes|subset|bubble",
         group="split-carry",
     )
@@ -151,7 +152,7 @@ class AnonymizeOptions(VerbOptions):
         None, "l-diversity of the sensitive columns.", metavar="L", group="protection", ge=1
     )
     l_kind: Literal["distinct", "entropy", "recursive"] = option(
-        "distinct", "Sort of l-diversity.", metavar="distinct|entropy|recursive", group="protection"
+        "distinct", "Kind of l-diversity.", metavar="distinct|entropy|recursive", group="protection"
     )
     c: FiniteFloat | None = option(
         None,
@@ -188,7 +189,7 @@ class AnonymizeOptions(VerbOptions):
         file="one",
     )
     population_count: str | None = option(
-        None, "QuasiColumn of the population that counts people.", metavar="COLUMN", group="population"
+        None, "Column of the population that counts people.", metavar="COLUMN", group="population"
     )
     k_map: bool = option(
         False, "k counts matching people of the population, not records.", group="population"
@@ -254,7 +255,7 @@ class AnonymizeOptions(VerbOptions):
     )
     analysis: AnalysisTable | None = option(
         None,
-        "TOML file with means, shares and regressions to estimate before and after: which of them survive?",
+        "TOML file with means, shares and regressions to estimate before and after anonymization, to see which of them survive.",
         metavar="FILE",
         group="method",
         file="one",
@@ -703,7 +704,7 @@ WHOLE_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] =
         lambda o: o.t is not None,
         "it compares single records, and units would be recognised by all of theirs",
     ),
-    ("--keep-order", lambda o: o.keep_order, "the order of members would tell units of a class apart"),
+    ("--keep-order", lambda o: o.keep_order, "the order of members would distinguish units of a class"),
     ("--against", lambda o: bool(o.against), "people are looked up one by one, not with their units"),
     (
         "--register",
@@ -721,7 +722,7 @@ GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] 
     (
         "--missing match",
         lambda o: o.missing == "match",
-        "a value that matches anything has no one label for the whole file",
+        "a value that matches anything has no single label for the whole file",
     ),
     (
         "--suppress with --t",

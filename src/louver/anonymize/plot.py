@@ -80,7 +80,7 @@ def plot_comparison(release: AnonymizedRelease) -> Figure:
 def plot_analyses(found: Comparisons) -> Figure:
     """Intervals of every estimate before (grey) and after (blue; red where it does not survive), the worst first.
 
-    Each is drawn in half-widths of its original interval, so that estimates of any size stand in one picture.
+    Each is drawn in half-widths of its original interval, so that estimates of any size fit in one picture.
     """
     shown = sorted(found.terms, key=lambda term: (term.survives, term.overlap))[:MAX_TERMS][::-1]
     figure = blank_figure(9, 1.2 + 0.26 * len(shown))

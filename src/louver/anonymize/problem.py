@@ -67,7 +67,7 @@ SUPPRESSED = -1
 """Label of a record that is not published."""
 
 OVERLAP_SLACK = 1e-9
-"""Rounding in shares, to the side of a smaller bound."""
+"""Allowance for rounding in shares, on the safe side: the bound becomes smaller."""
 
 REFINEMENTS = 3
 """Rounds of distinguishing unordered categories by the values they occur with."""
@@ -130,7 +130,7 @@ class AnonymizeProblem:
         Source row of each record.
     codes : int32 (n, m)
     geometry : int64
-        What the kernels of `louver.optim.kernels.classes.loss` need to know about the columns.
+        The columns as the kernels of `louver.optim.kernels.classes.loss` take them.
     requirements : Requirements
     unit : float
         Loss of one unit.
@@ -226,9 +226,10 @@ class AnonymizeProblem:
 
         Notes
         -----
-        l values, or an entropy of log l, need l records. Recursive diversity: with r records of the commonest value, at least l - 2 of the next
-        ones and more than r / c of the others, least where r = 1. For t see `_least_distance`. A class without known values is close to any table, so t says nothing where values are missing;
-        nor where records may be left out, since closeness is then measured against the rest.
+        l values, or an entropy of log l, need l records. Recursive diversity: with r records of the commonest value, at least l - 2 of the
+        next ones and more than r / c of the others, least where r = 1. For t see `_least_distance`. A class without known values is close
+        to any table, so t says nothing where values are missing; nor where records may be left out, since closeness is then measured
+        against the rest.
         """
         least = self.least_size
         for place, column in enumerate(self.sensitive):
@@ -405,12 +406,12 @@ class AnonymizeProblem:
 
 
 class Grouping(Protocol):
-    """What a method found: groups of records, and the group that each record is published as.
+    """The result of a method: groups of records, and the group as which each record is published.
 
     Attributes
     ----------
     labels : int64 (n,)
-        The group that each record is published as; -1 is suppressed.
+        The group as which each record is published; -1 is suppressed.
     sizes : int64 (groups,)
         How many records are published as each group.
     """
@@ -483,7 +484,7 @@ class Partition:
 
     @property
     def gap(self) -> float | None:
-        """How far the loss may lie above the optimum, relative to the bound; None where no bound is known."""
+        """How far the loss may be above the optimum, relative to the bound; None where no bound is known."""
         if self.lower_bound is None or (self.lower_bound <= 0 and self.loss > 0):
             return None
         return 0.0 if self.loss == 0 else self.loss / self.lower_bound - 1

@@ -1,4 +1,4 @@
-"""From classes to the release: the published table, its mapping, its promises, and what the steward learns about it."""
+"""From classes to the release: the published table, its mapping, its promises, and the steward's figures about it."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ __all__ = [
 ]
 
 Texts = Mapping[int, list[str | None]]
-"""For each code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
+"""For each code of a sensitive column the values of the file that represent it, as text; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Arranged:
-    """The published records, and what was counted in them.
+    """The published records, and counts of them.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class RecordStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """What a release is compared with, and what is done with it.
+    """Comparisons of a release, and where it is written.
 
     Attributes
     ----------
@@ -140,12 +140,12 @@ class Setting:
     curve, local : tuple of CurvePoint, LocalRecoding or None
         Loss under other choices.
     earlier, known : list of EarlierRelease, list of KnownPeople
-        Earlier releases, and what was known about each person when this release and each of those was made.
+        Earlier releases, and the values known about each person when this release and each of those was made.
     where : mapping of str to sequence of str
-        Labels that the filter of the source lets through, for the register.
+        Labels that the filter of the source keeps, for the register.
     ledger : Path or None
     remark, unasked : str or None
-        What to know about the people that a register tells of; earlier publications that were not asked about together.
+        A note on the people in the register; earlier publications that were not audited together with this one.
     records : Table or None
         The records of the source, where analyses are compared.
     """
@@ -169,7 +169,7 @@ def publish(
     watch: Watch,
     setting: Setting,
 ) -> AnonymizedRelease:
-    """The release that the classes of all parts make."""
+    """The release made of the classes of all parts."""
     began, run, codebook = time.perf_counter(), watch.run, store.codebook
     published = published_together(codebook, parts)
     sizes = np.concatenate([part.sizes for part in parts])
@@ -310,7 +310,7 @@ def arrange_in_memory(
         assert file.problem.units is not None
         units = np.unique(file.problem.units.codes[is_kept], return_inverse=True)[1]
         n_alone = count_alone_in_units(table, units)
-        # A reader finds a member among those whose whole units are alike: values are the same there sooner than in a class of records.
+        # A reader finds a member among those whose whole units are alike: values are more often the same there than in a class of records.
         looks = looks_of_units(found_in, units)
         found_in = np.unique(np.stack([looks, found_in]), axis=1, return_inverse=True)[1].reshape(-1)
         fresh = shuffled(int(units.max(initial=-1)) + 1)
@@ -330,7 +330,7 @@ def arrange_in_memory(
 
 
 def published_together(codebook: Codebook, parts: Sequence[ClassesOfPart]) -> list[PublishedColumn]:
-    """What the classes of all parts publish for every quasi-identifier, part by part."""
+    """The published values of the classes for every quasi-identifier, part by part."""
     return [_published_column(codebook, parts, place) for place in range(len(codebook.attributes))]
 
 
@@ -470,7 +470,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
 
 
 def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
-    """The least that the parts reach."""
+    """The weakest values over all parts."""
     return tuple(
         min(lines, key=lambda line: line.l or 0.0)
         for lines in zip(*(part.reached for part in parts if part.reached), strict=True)
@@ -593,7 +593,7 @@ def promises_of(
 
 
 def published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
-    """For every code of a sensitive column the values of the file that stand for it, as text; None where there is none."""
+    """For every code of a sensitive column the values of the file that represent it, as text; None where there is none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     values = column.combine_chunks().dictionary_encode(null_encoding="encode")

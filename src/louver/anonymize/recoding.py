@@ -1,4 +1,4 @@
-"""One recoding for the whole file: the codings of each column, what a recoding loses, and the result it gives.
+"""One recoding for the whole file: the codings of each column, the loss of a recoding, and its result.
 
 A *coding* gives every value of a column, its *atom*, a block, and all records of a block publish the same: numbers and
 ordered labels are cut into runs of neighbours, labels under a hierarchy climb to one level of it, other labels are put
@@ -29,7 +29,7 @@ Codings = tuple[Ints, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recoding:
-    """A recoding that may be published, and what it loses: `loss` includes the records left out, at full loss."""
+    """A recoding that may be published, with its loss: `loss` includes the records left out, at full loss."""
 
     codings: Codings
     loss: float
@@ -139,10 +139,10 @@ class RecodingSpace:
         return group, sizes, passed
 
     def judged(self, codings: Codings) -> Recoding | None:
-        """The recoding, with what it loses; None where too many records would be left out.
+        """The recoding, with its loss; None if too many records would be left out.
 
-        Classes that may not be published are left out, and what the others lose is measured by what is published: the ends
-        of an interval are those of published records.
+        Classes that may not be published are left out, and the loss of the others is measured from published values: the ends of an
+        interval are those of published records.
         """
         group, sizes, passed = self.groups(codings)
         n_out = int(sizes[~passed].sum())

@@ -1,4 +1,4 @@
-"""A k-anonymous file, what it lost, what risk is left, and the release directory made of it."""
+"""A k-anonymous file, its loss, the remaining risk, and its release directory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class AnonymizedRelease(Shown):
         What is published: identifying columns dropped, quasi-identifiers generalised, all others as they were; where it was made in
         parts, the file that holds it (`read` gives the table).
     mapping : pyarrow.Table
-        Every published value of every quasi-identifier, what it stands for and how many records carry it.
+        Every published value of every quasi-identifier, what it stands for and how many records have it.
     published_losses : list of (name, share)
         Mean share of each quasi-identifier that is lost, judged only by its own published values.
     dictionary : pyarrow.Table
@@ -81,7 +81,7 @@ class AnonymizedRelease(Shown):
     classes : pyarrow.Table or None
         k-map: the published combinations and the people of the population that each one matches.
     quasi : tuple of str
-        Columns of `table` that hold the quasi-identifiers.
+        Columns of `table` with the quasi-identifiers.
     guarantee : Guarantee
         k-anonymity; k-map, where k counts people of the population; freeform, which is weaker.
     subproblem_sizes : tuple of int
@@ -109,19 +109,19 @@ class AnonymizedRelease(Shown):
     ledger : Path or None
         Where a release that was made with `out` is logged.
     remark : str or None
-        What to know about the people that a register tells of.
+        A note on the people in the register.
     unasked : str or None
-        Earlier publications about these people, or perhaps about them, that this file is not held against.
+        Earlier publications that are, or may be, about these people and with which this file was not compared.
     analyses : Comparisons or None
         Chosen analyses before and after; stays inside.
     entry : mapping or None
-        What a register keeps of it, where one is named; stays inside.
+        The register entry, if a register is given; stays inside.
     n_alone : int
         Published records that differ from all others in some column, unchanged ones included.
     alike : tuple of (sensitive column, records)
         Published records in classes whose members all have one value of the column; stays inside.
     units_found : UnitsFound or None
-        How many households classes hold by a column that looks like their number, where none is named as the unit; stays inside.
+        How many households classes have by a column that looks like household numbers, if no unit is given; stays inside.
     n_exceptions : int
         Published records in classes that are exceptions to one recoding for the whole file.
     stopped : Stopped or None
@@ -188,7 +188,7 @@ class AnonymizedRelease(Shown):
 
     @property
     def verdict(self) -> Verdict:
-        """What the steward should read before the figures; internal only."""
+        """The verdict for the steward; internal only."""
         return judge(self)
 
     @property
@@ -219,7 +219,7 @@ class AnonymizedRelease(Shown):
         return None if self.gap is None or self.n_suppressed else math.ceil(100 * self.gap) / 100
 
     def published_dict(self) -> dict[str, Any]:
-        """What the manifest says about the result: only what the published records reveal anyway."""
+        """The results in the manifest: only figures that the published records reveal anyway."""
         losses = self.published_losses
         risk, utility = asdict(self.risk), asdict(self.utility)
         for name in ("uniques_before", "information_loss", "gcp", "by_column"):
@@ -337,10 +337,10 @@ class AnonymizedRelease(Shown):
             Keyed hash of the data; the ledger refuses others than those it has admitted.
         people : People, optional
             Who is in the data, so that the ledger can recognise them again.
-        memory : Memory, optional
-            A register that the classes are entered into.
+        register : MatchedRegister, optional
+            The register into which the classes are entered.
         run : Run, optional
-            Asked whether to go on, until the file is logged.
+            Checked for cancellation until the file is logged.
         """
         with ReleaseWriter(out, run) as writer:
             if isinstance(self.table, RecordsOnDisk):
@@ -411,7 +411,7 @@ class AnonymizedRelease(Shown):
         return f"  in {len(sizes):,} parts of at most {max(sizes):,} records\n" if sizes else ""
 
     def _unchanged_lines(self) -> Iterator[str]:
-        """What is published unchanged."""
+        """The columns published unchanged, in words."""
         plain = [name for name in self.unchanged if name not in self.coded]
         yield f"published unchanged: {', '.join(plain) or 'no column'}"
         if self.coded:

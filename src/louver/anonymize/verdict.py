@@ -1,4 +1,4 @@
-"""What the data steward should know before publishing a k-anonymous file: one verdict, rendered by every interface."""
+"""The verdict for the data steward before publishing a k-anonymous file; every interface renders it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["judge", "level_together"]
 
 MOSTLY_LOST = (
-    "More than half of the quasi-identifiers' detail is lost: ask for less (a smaller k or l, a larger t, fewer "
+    "More than half of the quasi-identifiers' detail is lost: relax the requirements (a smaller k or l, a larger t, fewer "
     "quasi-identifiers) or allow some records to be left out (--suppress)."
 )
 UNFINISHED = "The search reached its limit (--seconds or --steps) before it was finished, so more detail is lost than necessary: raise the limit."
@@ -26,8 +26,8 @@ UNFINISHED = "The search reached its limit (--seconds or --steps) before it was 
 CLOSENESS = "Closeness of sensitive values (--t) was measured over records, not over units."
 
 OTHER_MEMBERS = (
-    "What unchanged columns of other members reveal of generalised values, and which sensitive values all units of a class have among their "
-    "members, was not counted (--whole-units)."
+    "Disclosures of generalised values through unchanged columns of other members, and sensitive values that all units of a class have "
+    "among their members, were not counted (--whole-units)."
 )
 
 LEVELS = tuple(Level)
@@ -89,7 +89,7 @@ def _found(release: AnonymizedRelease) -> Iterator[tuple[Level, str]]:
 
 
 def level_together(release: AnonymizedRelease) -> Level:
-    """How bad it is what the release discloses together with earlier ones."""
+    """How serious the disclosures together with earlier releases are."""
     together = release.intersection
     if together is None or not (together.is_risky or together.link is None):
         return Level.OK
@@ -106,7 +106,7 @@ def _not_examined(release: AnonymizedRelease) -> Iterator[str]:
     if release.parameters["whole_units"] and release.unchanged:
         yield OTHER_MEMBERS
     if release.part_sizes and release.unchanged:
-        yield "How much unchanged columns reveal of generalised values was not counted (--parts)."
+        yield "Generalised values that unchanged columns reveal were not counted (--parts)."
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How long a method may search, whether it was asked to stop, and how long each of its stages took."""
+"""How long a method may search, whether it should stop, and how long each of its stages took."""
 
 from __future__ import annotations
 

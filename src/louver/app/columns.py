@@ -259,7 +259,7 @@ class ColumnChoices:
             ):
                 continue
             sure = "always" if content["is_exact"] else f"{100 * content['accuracy']:.0f} %"
-            found[content["determinant"]] = f"tells {content['dependent']}, {sure}"
+            found[content["determinant"]] = f"reveals {content['dependent']}, {sure}"
         return found
 
     def take_suggested(self) -> None:

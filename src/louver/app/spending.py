@@ -320,7 +320,7 @@ class Strip:
         if steps(loss.neighbours, relation, largest_unit=self._largest_unit()) is None:
             means = RELATIONS[relation]
             return (
-                f"The ledger is for {means}; choose that under Neighbours, or start with another ledger.",
+                f"The ledger is for {means}; choose that under Neighbours, or choose another on the page Ledger.",
                 False,
             )
         try:
@@ -408,7 +408,7 @@ def _stopped(before: JobAnswer | None, after: JobAnswer | None, *, is_there: boo
     if before is None or after is None or before["left"] == after["left"]:
         return "cancelled: nothing was spent."
     return (
-        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Continue under the same name:"
+        f"cancelled after {amount_text(Fraction(before['left']) - Fraction(after['left']))} was debited. Continue under the same name: "
         "the noise is the same, and nothing more is debited."
     )
 

@@ -19,7 +19,7 @@ __all__ = [
     "without_flags",
 ]
 
-NAMED_FILE = re.compile(r"[^:]*\.\w+:")
+NAMED_FILE = re.compile(r"[^:]*\.\w+( \[[^:]*\])?:")
 ACCEPT_STATUS = "Publish although rows reveal a person's status"
 NEW_POPULATION = "These are different people from those in the register"
 COUNT_PEOPLE = "Count people, not households, although records have a household number"
@@ -151,6 +151,8 @@ def capital(sentence: str) -> str:
     --------
     >>> capital("row 3 looks like names."), capital("staff.xlsx: row 3 looks like names.")
     ('Row 3 looks like names.', 'staff.xlsx: row 3 looks like names.')
+    >>> capital("mine.toml [topdown]: the key shares is required.")
+    'mine.toml [topdown]: the key shares is required.'
     """
     if NAMED_FILE.match(sentence):
         return sentence

@@ -61,7 +61,7 @@ class Counts:
             for attribute in attributes:
                 if table.totals and table.total in attribute.labels:
                     raise InputError(
-                        f'table "{table.name}" calls its totals "{table.total}", which is also a label of attribute "{attribute.name}";'
+                        f'table "{table.name}" calls its totals "{table.total}", which is also a label of attribute "{attribute.name}"; '
                         "choose another name with total.",
                         option="tables",
                         column=attribute.name,

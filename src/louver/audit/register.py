@@ -179,7 +179,7 @@ def _read_cross(part: Mapping[str, Any], attributes: Sequence[Attribute], name: 
 
 def _other_labels(name: str, attribute: Attribute) -> InputError:
     return InputError(
-        f'option --register: table "{name}" has other labels of "{attribute.name}" than the records have now; list the earlier labels in'
+        f'option --register: table "{name}" has other labels of "{attribute.name}" than the records have now; list the earlier labels in '
         "the spec.",
         option="--register",
         column=attribute.name,
@@ -502,7 +502,7 @@ def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> li
     for label in known:
         if label is None or not attribute.has_label(label):
             raise InputError(
-                f'option --register: {place} has other labels of "{attribute.name}" than the records have now; list the earlier labels'
+                f'option --register: {place} has other labels of "{attribute.name}" than the records have now; list the earlier labels '
                 "in the spec.",
                 option="--register",
                 column=attribute.name,

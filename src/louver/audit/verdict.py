@@ -140,12 +140,12 @@ class AuditQuestion:
         if self.some_sets:
             names = " and ".join(f'"{name}"' for name in self.some_sets)
             sentences.append(
-                f"Of {names}, groups were formed by single labels, pairs, categories, filters and their differences, not by every set of"
+                f"Of {names}, groups were formed by single labels, pairs, categories, filters and their differences, not by every set of "
                 "labels."
             )
         if self.household is not None:
             sentences.append(
-                f'Groups were counted by people, not by households (column "{self.household}"): a group that is a single large household'
+                f'Groups were counted by people, not by households (column "{self.household}"): a group that is a single large household '
                 "counts as large."
             )
         return sentences + self.files_by_class()

@@ -202,7 +202,7 @@ def check_weight(source: Source, column: str) -> None:
     if reason is None:
         return
     raise InputError(
-        f'column "{column}" in {source.name} {reason}, so it may not count people; name a column of counts, leave --weight out if each'
+        f'column "{column}" in {source.name} {reason}, so it may not count people; name a column of counts, leave --weight out if each '
         "row is one person, or give --weight-is-count if the column does count people.",
         file=source.name,
         column=column,

@@ -116,7 +116,7 @@ def _number(source: Source, view: str, column: Column) -> str:
         if found is not None and found["row"] is not None:
             row = int(found["row"])
             message = (
-                f'option --where compares column "{column.name}" with a number, but row {row} is not a number; put the value in single'
+                f'option --where compares column "{column.name}" with a number, but row {row} is not a number; put the value in single '
                 "quotes to compare text."
             )
             raise InputError(message, file=source.name, column=column.name, row=row, option="where")

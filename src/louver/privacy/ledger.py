@@ -626,7 +626,7 @@ class Ledger(LedgerFile):
             return
         if state.is_bound or state.population is not None:
             raise BudgetError(
-                f"the ledger {self.name} has not admitted these data: they are other data, or they changed since; if they are about the"
+                f"the ledger {self.name} has not admitted these data: they are other data, or they changed since; if they are about the "
                 f"same people, `louver ledger admit {self.name} DATA` adds a copy or another table, "
                 f"and `louver ledger succeed {self.name} NEW` continues for data that changed."
             )
@@ -648,7 +648,7 @@ class Ledger(LedgerFile):
         self._check_resumable(entry, body, request_key)
         if body["dataset"] != data_hash:
             raise BudgetError(
-                f"entry {entry} of the ledger {self.name} was reserved for other data that it has admitted, and its noise must not be"
+                f"entry {entry} of the ledger {self.name} was reserved for other data that it has admitted, and its noise must not be "
                 f"used for these; finish it with those data, or give it up: `louver ledger abandon {self.name} --entry {entry}`."
             )
         row = db.execute("SELECT key FROM keys WHERE entry = ?", (entry,)).fetchone()
@@ -687,7 +687,7 @@ class Ledger(LedgerFile):
     def _check_balance(self, state: LedgerState, debited: Loss) -> None:
         if debited.amount > state.remaining:
             raise BudgetError(
-                f"the ledger {self.name} has {state.measure} {state.remaining} left, and {debited.amount} was requested; grant more or"
+                f"the ledger {self.name} has {state.measure} {state.remaining} left, and {debited.amount} was requested; grant more or "
                 f"request less.",
                 requested=debited.amount,
                 remaining=state.remaining,

@@ -1,14 +1,14 @@
 """protect: hide cells of linked tables so that no reader learns too much about a contributor, with a proof and a bound.
 
-`louver.protect(...)` finds the cells that tell too much by themselves (primary cells), hides further cells so that they cannot be
-derived from the others, proves it for every attacker, and says how far from the best the pattern is.
+`louver.protect(...)` finds the cells that reveal too much by themselves (primary cells), hides further cells so that they cannot be
+derived from the others, proves it for every attacker, and states how far from the best the pattern is.
 
 Attackers
 ---------
 An *outsider* sees every shown number of all tables, knows all hierarchies and sums, which cells are hidden, and that numbers are not
 negative; with `known_percent`, every number to within so many percent. A *contributor* also knows the own part of every number, and every
-number to which nobody else contributes; with `holding`, all that one holding owns is one contributor. Contributors who are alone in a
-cell, or one of two, are asked about.
+number to which nobody else contributes; with `holding`, all that one holding owns is one contributor. The contributors considered are
+those who are alone in a cell, or one of two.
 
 For every primary cell and every attacker a whole table is found, and checked in integers, that agrees with all that the attacker knows
 and in which the cell is at least its safety range away from its value; one upwards and one downwards.
@@ -171,7 +171,7 @@ def protect(
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
-    """Hide or round; what is written is written here, and not in a thread that is left to itself when the run is cancelled."""
+    """Hide or round; files are written here rather than in a thread, which would continue if the run is cancelled."""
     options, run = request.options, request.run
     register = None if options.registry is None else match_register(request, is_publishing=out is not None)
     loaded, solved, found = run.attend(_searched, request, register)
@@ -192,7 +192,7 @@ def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedT
 def _searched(
     request: Request[ProtectOptions], register: MatchedRegister | None
 ) -> tuple[Loaded, Solved, ProtectedTables]:
-    """The tables, a pattern or rounded numbers, and what they amount to."""
+    """The tables, a pattern or rounded numbers, and the result."""
     started = time.perf_counter()
     options, run = request.options, request.run
     folder = Path() if request.spec is None else request.spec.parent

@@ -1,13 +1,14 @@
-"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies and a priori file.
+"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies and a
+priori file.
 
-Supported is what the tau-ARGUS manual and public programs that write these files agree on; anything else, or anything that louver does
-differently, is refused with file and line. Commands that only control how tau-ARGUS displays or stores its results are ignored.
+Features on which the tau-ARGUS manual and public programs that write these files agree are supported; anything else, and anything that
+louver does differently, is refused with file and line. Commands that only control how tau-ARGUS displays or stores its results are ignored.
 
 | file | what is read |
 |---|---|
 | `.rda` | separator, columns (with start and width where the records have none), `TOTCODE`, hierarchies, `DECIMALS`, roles of columns |
-| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET` or `RND` |
-| `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
+| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET` or
+`RND` | | `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
 """
 
 from __future__ import annotations
@@ -362,7 +363,7 @@ class _Batch:
             table["largest"] = self.meta.with_role("MAXSCORE")
 
     def _cost(self, line: _Line, cost: str, response: str, table: dict[str, Any]) -> str:
-        """What to minimise: the value unless a cost variable is given, -1 for the number of cells."""
+        """The cost to minimise: the value unless a cost variable is given, -1 for the number of cells."""
         if cost == "-1":
             return "number"
         if not cost or cost.lower() == response.lower():
@@ -375,7 +376,7 @@ class _Batch:
     def _rules_of(self, line: _Line) -> None:
         """Rules of the preceding table; the third and later rules of a kind concern holdings."""
         if not self.tables:
-            raise line.error("stands before a table")
+            raise line.error("comes before any table")
         seen: dict[str, int] = {}
         for text in filter(None, (part.strip() for part in line.rest.split("|"))):
             found = re.fullmatch(r"([A-Za-z]+)\s*\(([^()]*)\)", text)

@@ -1,4 +1,4 @@
-"""From cells and rules to the problem: what every attacker knows, and what must stay open to each.
+"""From cells and rules to the problem: what every attacker knows, and which ranges must remain possible to each.
 
 The outsider sees the shown numbers and knows every sum. Of a hidden number the outsider knows that it is not negative (that it is at
 least 1, for a count: empty cells are shown), or with `known_percent` that it lies so close to its value. A contributor knows the same, and
@@ -27,8 +27,7 @@ def build_problem(
 ) -> PatternProblem:
     """The problem of hiding cells of these tables.
 
-    With `published`, the range of each number for a reader of the changed one, nothing is hidden: every number is
-    open between these.
+    With `published`, the range of each number given its changed value, nothing is hidden: every number may lie anywhere in its range.
     """
     cells = loaded.cells
     values = np.array([cell.value for cell in cells], dtype=np.int64)
@@ -66,7 +65,7 @@ def build_problem(
                 asked.append(contributor)
 
     def demand_of(attacker: int, demand: Demand) -> Demand | None:
-        """What must stay open to a contributor wherever something must stay open to the outsider."""
+        """The demand of a contributor that goes with a demand of the outsider."""
         contributor = asked[attacker - 1]
         cell = cells[demand.cell]
         is_other = cell.measured != cells[next(iter(contributor.own))].measured
@@ -121,7 +120,7 @@ def _demands(cell: int, up: int, down: int, attacker: int) -> list[Demand]:
 
 
 def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
-    """What hiding each cell costs; never zero, or a cell would be hidden without need."""
+    """The cost of hiding each cell; never zero, or cells would be hidden without need."""
     found = []
     for number, cell in enumerate(loaded.cells):
         cost = 1.0

@@ -4,17 +4,17 @@ Every record has a key, a hash of its person under the register's secret (`data.
 under the secret, is a number below 2^20, and the perturbation table says which noise that number means for a count of this size. A cell
 without records stays 0. Every cell is changed by itself, so that totals are not the sums of their parts.
 
-This is not differential privacy: noise is bounded, there is no budget, and readers average it away where many published numbers say
-something about one count. `average` does what such readers do (Asghar & Kaafar 2019): each sum of parts and each difference from a total
-is another estimate of a count, whose noise is independent unless it is of the same cells. It forecasts how sure the weighted mean of
-all of them is, and compares with how often it is right.
+This is not differential privacy: noise is bounded, there is no budget, and readers can average it away if many published numbers depend on
+one count. `average` does what such readers do (Asghar & Kaafar 2019): each sum of parts and each difference from a total
+is another estimate of a count, whose noise is independent unless it is of the same cells. It forecasts how often the rounded weighted mean
+of all of them is correct, and compares with how often it is.
 
 Notes
 -----
-**Implements**: Fraser & Wooton (2005); Thompson, Broadfoot & Elazar (2013), "Methodology for the automatic confidentialisation of statistical
-outputs from remote servers at the Australian Bureau of Statistics". The claim, what is not claimed and pseudocode: decision 0095.
-**Departs**: the sum of keys is hashed before it chooses the noise, so that noises of a cell and of its parts are not tied by a sum.
-**Cost**: a hash for every record and every different cell; memory for all combinations of codes of a table.
+**Implements**: Fraser & Wooton (2005); Thompson, Broadfoot & Elazar (2013), "Methodology for the automatic confidentialisation of
+statistical outputs from remote servers at the Australian Bureau of Statistics". The claim, what is not claimed and pseudocode: decision
+0095. **Departs**: the sum of keys is hashed before it chooses the noise, so that the noise of a cell and that of its parts are not linked
+by a sum. **Cost**: a hash for every record and every different cell; memory for all combinations of codes of a table.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Keys = NDArray[np.uint64]
 
 VARIANCE, MOST = 2.0, 5
 SMALL = 5
-"""Counts below this are small unless a rule says otherwise."""
+"""Counts below this are small unless a rule sets another limit."""
 
 SURE = 0.95
 """Share of correct answers above which averaging is considered to reveal a count."""
@@ -192,12 +192,12 @@ def _key_values(keys: Keys, secret: bytes, run: Run) -> Ints:
     return values[inverse]
 
 
-# What readers average -------------------------------------------------------------------------------------------------
+# Averaging by readers -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Averaging:
-    """What the mean of all estimates tells about every different cell.
+    """What the mean of all estimates reveals about every distinct cell.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ def average(tables: Sequence[KeyedTable], noise: NoiseTable) -> Averaging:
     little better.
 
     The forecast takes the least variance of all rows of the table and normal noise; of a cell with one number, the exact probabilities. A
-    mean below 1 is taken for 1, for the cell has records: a count of 1 is hit by everything below 1.5.
+    mean below 1 counts as 1, because the cell has records: every mean below 1.5 gives a count of 1.
     """
     cell, sign, estimate, n = (
         np.concatenate(column) for column in zip(*(v for t in tables for v in _views(t)), strict=True)
@@ -279,7 +279,7 @@ View = tuple[Keys, Keys, Floats, Floats]
 def _views(table: KeyedTable) -> Iterator[View]:
     """Estimates of the cells that are not empty: the cell's key, the numbers used, the estimate, and how many numbers have noise."""
     is_full = table.counts > 0
-    # For squares, unlike for keys, the sum over the parts of a cell does not follow from the cell.
+    # Unlike sums of keys, sums of squares over the parts of a cell do not follow from the cell.
     mixed = np.where(is_full, table.keys * table.keys, np.uint64(0))
     noisy, full = table.noisy.astype(np.float64), is_full.astype(np.float64)
     yield _chosen(is_full, table.keys, mixed, noisy, full)

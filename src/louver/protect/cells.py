@@ -1,4 +1,4 @@
-"""Cells of linked tables: one number is one cell, whichever tables show it and whatever its codes are called.
+"""Cells of linked tables: one number is one cell, whichever tables show it and whatever the names of its codes.
 
 A cell is what is measured and, for every attribute, the set of leaves that its code stands for; an attribute that it takes as
 a whole does not count. Two codes with the same leaves are one, and so are the same totals of two tables.
@@ -40,7 +40,7 @@ class ColumnCodes:
     stands_for : mapping
         Leaf of this attribute -> leaves of that attribute.
     is_linked : bool
-        Whether only the records say so (`links`); then a release does not state it.
+        Whether this follows from the records only (`links`); then a release does not state it.
     """
 
     name: str
@@ -106,7 +106,7 @@ def axis_of(attribute: ColumnCodes, depth: int | None) -> Axis:
 
 
 class CellIndex:
-    """Numbers the cells of all tables."""
+    """Assigns numbers to the cells of all tables."""
 
     def __init__(self) -> None:
         self._number: dict[tuple[object, ...], int] = {}

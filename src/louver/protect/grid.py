@@ -1,4 +1,4 @@
-"""Every cell of the protected tables with its true number, what is published of it, and why; for the steward, who sees the pattern."""
+"""Every cell of the protected tables with its true number, its published number, and the reason; for the steward, who sees the pattern."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from louver.protect.solve import Solved
 __all__ = ["STATES", "GridCell", "TableGrid", "grids_of"]
 
 STATES = ("zero", "shown", "secondary", "primary", "open")
-"""What happens to a cell: `open` is a primary cell not proved protected."""
+"""States of a cell: `open` is a primary cell that is not proved protected."""
 
 
 @dataclass(frozen=True, slots=True)

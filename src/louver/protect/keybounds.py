@@ -1,7 +1,8 @@
 """What follows for certain from counts with cell keys: noise is bounded, and the true counts still add up.
 
-A published number says which true counts can lead to it, and the true counts of parts add up to that of their total. Least and largest counts
-are propagated over every sum of every table until nothing changes. That is not an exact solution of all tables at once, which can say more.
+A published number says which true counts can lead to it, and the true counts of parts add up to that of their total. Least and largest
+counts are propagated over every sum of every table until nothing changes. This is not an exact solution of all tables at once, which can
+be tighter.
 
 Notes
 -----
@@ -49,13 +50,13 @@ class Bounds:
 
 
 def bounds_of(tables: Sequence[KeyedTable], noise: NoiseTable, run: Run | None = None) -> Bounds:
-    """Propagate over all sums what the published numbers leave possible.
+    """Propagate the counts that the published numbers allow over all sums.
 
     Parameters
     ----------
     tables : sequence of KeyedTable
-        Earlier ones included. Cells of the same records are one cell; readers do not know of an empty cell that it is empty, so each is
-        one of its own.
+        Earlier ones included. Cells of the same records are one cell; readers do not know that an empty cell is empty, so each empty cell
+        is separate.
     """
     keys = np.concatenate([table.keys.ravel() for table in tables])
     counts = np.concatenate([table.counts.ravel() for table in tables])
@@ -67,7 +68,7 @@ def bounds_of(tables: Sequence[KeyedTable], noise: NoiseTable, run: Run | None =
     place[~full] = len(different) + np.arange(int((~full).sum()))
     numbers = np.zeros(len(different) + int((~full).sum()), dtype=np.int64)
     numbers[place] = shown
-    # Candidates: those of a number near 0 are its own, and all larger numbers have the same, moved along.
+    # Candidates: numbers near 0 have their own, and all larger numbers have the same ones, shifted.
     above, below = _steps(noise)
     kind = np.minimum(numbers, len(above) - 1)
     lower, upper = numbers - noise.most, numbers + noise.most

@@ -1,7 +1,7 @@
 """Columns that determine others: readers know which district lies in which region, so a table by one is linked with a table by the other.
 
-Codes of the coarser column get the codes of the finer one that they go with in the records as their meaning. A table by the finer column
-shows no sums over them, but readers form them, so such sums become cells that no table shows (decision 0120).
+Codes of the coarser column get as their meaning the codes of the finer one with which they occur in the records. A table by the finer
+column shows no sums over them, but readers form them, so such sums become cells that no table shows (decision 0120).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OWN = "\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """What the records tell about pairs of columns.
+    """Dependencies between columns in the records.
 
     Attributes
     ----------
@@ -113,8 +113,8 @@ def find_links(
 
     Notes
     -----
-    Of columns that determine each other the first with most codes is the finer one. That a rule may hold by chance does not matter: to take
-    too much for known can only hide more.
+    Of columns that determine each other the first with most codes is the finer one. It does not matter that a rule may hold by chance:
+    assuming too much knowledge can only hide more.
     """
     n_codes = {name: len(set(labels[name])) for name in attributes}
     order = sorted(attributes, key=lambda name: -n_codes[name])
@@ -156,7 +156,7 @@ def find_links(
 
 
 def _is_near(finer: Sequence[str], coarser: Sequence[str]) -> bool:
-    """Whether so few records contradict a rule that readers may take it for one."""
+    """Whether so few records contradict a rule that readers may assume it."""
     pairs = Counter(zip(finer, coarser, strict=True))
     codes = [
         np.unique(labels, return_inverse=True)[1].astype(np.int64) for labels in zip(*pairs, strict=True)

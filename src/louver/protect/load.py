@@ -1,4 +1,4 @@
-"""From files or records to cells: numbers in whole units, who contributes to them, and which cells are tied together by sums."""
+"""From files or records to cells: numbers in whole units, their contributors, and the sums that link cells."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Cell:
     largest : tuple of Fraction-like floats
         Largest contributions in units, largest first.
     requested : float
-        Largest contribution, in units, of those who asked to be protected.
+        Largest contribution, in units, of those who requested protection.
     place : str
         Where it is, for messages.
     is_published_before : bool
@@ -594,7 +594,8 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
 
     A cell inside another, or around it, with the same part of one of at most two contributors has the same contributor. Two cells with
     the same part that only cross each other have the same one if the number has `TELLING` units or more; a smaller one may be the same by
-    chance, so both are asked about: one who has only the one cell and one who has both. For zeros only the first is.
+    chance, so both possibilities are considered: a contributor to one cell only, and a contributor to both. For zeros only the first is
+    considered.
     """
     parts: dict[tuple[str, int], dict[int, bool]] = {}
     unknown = 0
@@ -794,15 +795,15 @@ def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[E
     for one in found:
         if options.method != "hide" or one.table["method"] != "hide":
             raise InputError(
-                f'option --register: {one.name} has numbers of the same variable, protected by method "{one.table["method"]}", with which '
-                f'method "{options.method}" is not judged together; publish another variable, or hide cells in both.',
+                f'option --register: {one.name} has numbers of the same variable, protected by method "{one.table["method"]}", which cannot '
+                f'be judged together with method "{options.method}"; publish another variable, or hide cells in both.',
                 option="--register",
             )
     return found
 
 
 def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], own: set[int]) -> None:
-    """What an earlier release shows can no longer be hidden, and what it hides is known to nobody."""
+    """Numbers that an earlier release shows can no longer be hidden, and nobody knows those that it hides."""
     shown = {tuple(cell[:-1]): cell[-1] for cell in one.table["shown"]}
     lines = {line.labels: line.cell for line in table.lines}
     hidden = {tuple(cell) for cell in one.table["hidden"]}
@@ -810,7 +811,8 @@ def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], ow
     scale = 10 ** max(0, cells[table.lines[0].cell].decimals - one.table["decimals"])
     if wrong or any(cells[lines[labels]].value != number * scale for labels, number in shown.items()):
         raise InputError(
-            f"option --register: {one.name} has different numbers from these records; use the records, weights and codes of that publication.",
+            f"option --register: {one.name} has different numbers from these records; use the records, weights and codes of that "
+            "publication.",
             option="--register",
         )
     for labels, number in lines.items():
@@ -821,7 +823,7 @@ def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], ow
 
 
 def _bad_row(source: Source, name: str, position: int, problem: str) -> InputError:
-    """What is wrong with a value; `position` counts the records read from 1, and `problem` has the row's number at {at}."""
+    """The error for a value; `position` counts the records read from 1, and `problem` has a place for the row's number, {at}."""
     at = source.row_of(position)
     text = f'column "{name}" in {source.name}{problem.format(at=at)}.'
     return InputError(text, file=source.name, column=name, row=at)
@@ -871,7 +873,7 @@ ASKED = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false":
 def _asked(
     source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], holdings: Ints
 ) -> frozenset[int]:
-    """Contributors of whom a record asks to be protected."""
+    """Contributors with a record that requests protection."""
     found = set()
     for position, text in enumerate(() if name is None else columns[name], start=1):
         answer = ASKED.get((text or "").strip().lower())

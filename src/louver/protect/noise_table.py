@@ -1,10 +1,10 @@
-"""Perturbation tables of cell keys: which noise a count gets for each value of its key.
+"""Perturbation tables of cell keys: the noise that a count gets for each value of its key.
 
 A table has a row for every true count from 1 up to a last one that stands for all larger counts. A row lists how many of the 2^20 values of
 a key lead to each noise, so that its distribution is exact and can be enumerated.
 
-A built table has, in each row, the distribution of largest entropy among those on the whole numbers from -min(count, maximum) to the maximum
-with mean 0 and the variance asked for. Its weights are rounded to whole numbers such that the mean is exactly 0.
+A built table has, in each row, the distribution of largest entropy among those on the whole numbers from -min(count, maximum) to the
+maximum with mean 0 and the requested variance. Its weights are rounded to whole numbers such that the mean is exactly 0.
 
 Notes
 -----
@@ -66,11 +66,11 @@ class NoiseTable:
 
     @property
     def least_variance(self) -> float:
-        """The noise of the counts that have the least noise."""
+        """The variance of the counts that have the least noise."""
         return min(variance_of(row) for row in self.rows)
 
     def unchanged(self, count: int, *, or_less: bool = False) -> float:
-        """How likely a count is published as it is, or as less."""
+        """Probability that a count is published unchanged, or as less."""
         row = self.row_of(count)
         return (
             sum(weight for noise, weight in row.items() if noise == 0 or (or_less and noise < 0)) / KEY_VALUES
@@ -78,7 +78,7 @@ class NoiseTable:
 
     @property
     def digest(self) -> str:
-        """Names the table in a register."""
+        """Digest of the table for the register."""
         text = ";".join(",".join(f"{d}:{w}" for d, w in sorted(row.items())) for row in self.rows)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -165,7 +165,7 @@ def _dual(at: Floats, moments: Floats, aim: Floats) -> float:
 def _integer_weights(noises: Ints, probabilities: Floats) -> dict[int, int]:
     """Whole weights next to the probabilities, with exactly the sum `KEY_VALUES` and the mean 0.
 
-    What rounding takes from the sum and the mean is given to two neighbouring noises, the likeliest pair.
+    What rounding removes from the sum and the mean is added to two neighbouring noise values, the likeliest pair.
     """
     if len(noises) == 1:
         return {int(noises[0]): KEY_VALUES}
@@ -224,7 +224,8 @@ def read_noise_table(path: Path) -> NoiseTable:
         made = _integer_weights(noises, np.array([row.get(int(d), 0.0) for d in noises]))
         if min(made.values()) < 0 or made.keys() - {d for d, p in row.items() if p > 0}:
             raise InputError(
-                f"{name}: the probabilities of the true count {true} cannot be rounded to multiples of 2^-{KEY_BITS} with a mean of 0; write them with more digits.",
+                f"{name}: the probabilities of the true count {true} cannot be rounded to multiples of 2^-{KEY_BITS} with a mean of 0; "
+                "write them with more digits.",
                 file=name,
             )
         rows.append(made)
@@ -232,17 +233,17 @@ def read_noise_table(path: Path) -> NoiseTable:
 
 
 def check_safe(table: NoiseTable, small: int, option: str) -> None:
-    """Refuse a table by which a single published number tells that the true count is small, or tells it exactly.
+    """Refuse a table with which a single published number reveals that the true count is small, or reveals it exactly.
 
     Every number, 0 included, must be one that a count of `small` or more can have, so that noise reaches at least as far as `small`; and
-    every count must have more than one number. Several numbers together may still tell a count: `keybounds`, `cellkey.average`.
+    every count must have more than one number. Several numbers together may still reveal a count: `keybounds`, `cellkey.average`.
 
     Parameters
     ----------
     small : int
         Counts below this are small.
     option : str
-        What to change.
+        The option to change.
     """
     certain = next((n for n, row in enumerate(table.rows, start=1) if len(row) == 1), None)
     if certain is not None:
@@ -255,6 +256,7 @@ def check_safe(table: NoiseTable, small: int, option: str) -> None:
         possible = [n for n in counts if shown - n in table.row_of(n)]
         if possible and max(possible) < small:
             raise InputError(
-                f"option {option}: a published {shown} would reveal that the true count is below {small}; choose noise of at least {small}, and a variance large enough that it occurs.",
+                f"option {option}: a published {shown} would reveal that the true count is below {small}; choose noise of at least "
+                f"{small}, and a variance large enough that it occurs.",
                 option=option,
             )

@@ -1,4 +1,4 @@
-"""The options of `louver protect`: tables, hierarchies, rules for primary cells, who attacks, and how far to search."""
+"""The options of `louver protect`: tables, hierarchies, rules for primary cells, attackers, and limits of the search."""
 
 from __future__ import annotations
 
@@ -212,7 +212,8 @@ class ProtectOptions(VerbOptions):
     status: Annotated[tuple[StatusOptions, ...], BeforeValidator(_as_tuple)] = ()
     method: Literal["hide", "round", "cellkey"] = option(
         "hide",
-        "How the tables are protected: hide further cells, round all numbers to multiples of a base so that they add up, or add noise to counts, always the same for the same cell.",
+        "How the tables are protected: hide further cells, round all numbers to multiples of a base so that they add up, or add noise to "
+        "counts, always the same for the same cell.",
         metavar="hide|round|cellkey",
         group="search",
     )
@@ -256,7 +257,7 @@ class ProtectOptions(VerbOptions):
     )
     request: str | None = option(
         None,
-        "Column of the records that says who asked to be protected (1 or yes, 0 or no); the rule request looks at them.",
+        "Column of the records that says who requested protection (1 or yes, 0 or no), for the rule request.",
         metavar="COLUMN",
         group="contributors",
     )
@@ -268,7 +269,7 @@ class ProtectOptions(VerbOptions):
     )
     given_pattern: bool = option(
         False,
-        "Hide only the cells whose status says so, and ask whether that protects those that the rules name.",
+        "Hide only the cells whose status says so, and check whether this protects the cells that the rules make primary.",
         group="search",
     )
     known_percent: FiniteFloat | None = option(
@@ -301,13 +302,14 @@ class ProtectOptions(VerbOptions):
     )
     state: str | None = option(
         None,
-        "File that keeps the best pattern while it is searched for; where it exists, the search goes on from it. It stays inside.",
+        "File that keeps the best pattern while it is searched for; if it exists, the search continues from it. It stays inside.",
         metavar="FILE",
         group="search",
     )
     registry: str | None = option(
         None,
-        "Folder of the register of publications about the same people; the tables are protected together with them, and entered with --out.",
+        "Folder of the register of publications about the same people; the tables are protected together with them, and entered with "
+        "--out.",
         metavar="DIR",
         flag="--register",
         group="publication",
@@ -330,8 +332,8 @@ class ProtectOptions(VerbOptions):
             first = named.setdefault(table.value, table)
             if table.file is None and first.file is None and first.quantity != table.quantity:
                 raise InputError(
-                    f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be protected '
-                    "apart; give both the same variable.",
+                    f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be '
+                    "protected separately; give both the same variable.",
                     option="tables",
                 )
         self._check_method()
@@ -377,7 +379,8 @@ class ProtectOptions(VerbOptions):
             )
         if (self.request is not None) != any(rule.rule == "request" for rule in self.rules):
             raise InputError(
-                "option --request names the column of those who asked, and a rule request says what follows; give both or none.",
+                "option --request and the rule request need each other: a column of those who requested protection, and its limit; give "
+                "both or none.",
                 option="--request",
             )
         for name in ("holding", "request", "sampling_weight"):
@@ -444,7 +447,7 @@ class ProtectOptions(VerbOptions):
         )
 
     def _check_cell_keys(self) -> None:
-        """What cell keys need, and what they cannot be combined with."""
+        """Refuse missing or incompatible options of cell keys."""
         for table in self.tables:
             if table.file is not None or not table.is_counts:
                 problem = "has a file" if table.file is not None else f'adds up "{table.value}"'

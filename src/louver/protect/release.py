@@ -82,7 +82,9 @@ def publish_noisy(
     run: Run,
     log: Log,
 ) -> Manifest:
-    """Write tables of counts with noise; what is not listed is 0 or was changed to 0. The register keeps the `mark` of all keys (`together.mark_of`)."""
+    """Write tables of counts with noise; a cell that is not listed is 0 or was changed to 0. The register keeps the `mark` of all keys
+    (`together.mark_of`).
+    """
     loaded = [
         LoadedTable(
             options=table.options,
@@ -173,7 +175,7 @@ def _kept(
     described: dict[str, Any],
     codes: dict[str, Any],
 ) -> disclosures.Plain:
-    """What the register keeps about a table."""
+    """The register entry of a table."""
     hidden = solved.hiding.hidden
     is_hidden = [solved.rounding is None and bool(hidden[line.cell]) for line in table.lines]
     numbers = [cell.value for cell in loaded.cells] if solved.rounding is None else solved.rounding.numbers
@@ -197,7 +199,7 @@ def _slug(name: str) -> str:
 
 
 def value_name(table: TableOptions) -> str:
-    """What the column of numbers is called."""
+    """The name of the column of numbers."""
     name = table.measured
     taken = {*table.by, *STATUS_COLUMNS}
     return f"{name}_value" if name in taken else name

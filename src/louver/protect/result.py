@@ -66,8 +66,8 @@ class HiddenCell:
     reasons : tuple of str
         Why it is primary; empty for a secondary one.
     is_protected : bool
-        Whether every attacker holds a wide enough range for possible, proved; true for a secondary one, which needs no range. With cell
-        keys only cells are listed that are not.
+        Whether it is proved that every attacker considers a wide enough range possible; true for a secondary one, which needs no range.
+        With cell keys only unprotected cells are listed.
     value : str
         The true number; confidential.
     """
@@ -80,7 +80,7 @@ class HiddenCell:
     value: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Without the number."""
+        """The cell as JSON values, without its number."""
         return {
             "table": self.table,
             "cell": self.cell,
@@ -92,19 +92,19 @@ class HiddenCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedTable:
-    """What hiding costs one table."""
+    """The cost of hiding for one table."""
 
     table: str
     cells: int
     primary: int
     secondary: int
     hidden_share: float
-    """Share of what its finest cells add up to that is hidden in them."""
+    """Share of the total of its finest cells that is hidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundingFigures:
-    """What rounding did to the numbers of all tables; a cell that several tables show counts once.
+    """The effect of rounding on the numbers of all tables; a cell that several tables show counts once.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class RoundingFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellKeyFigures:
-    """What cell keys did to the counts of all tables, and what readers can average away; a cell that several tables show counts once.
+    """The effect of cell keys on the counts of all tables, and what readers can average away; a cell that several tables show counts once.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class CellKeyFigures:
     estimates : float
         Mean precision of the average of all estimates of a small count, in parts of that of one number.
     forecast, measured : float
-        Share of small counts that the rounded average hits: as it should, and as it does.
+        Share of small counts that the rounded average equals: forecast, and measured.
     certain : int
         Small counts of which readers can be sure, who average or reason with bounds and sums.
     told : int
@@ -171,8 +171,8 @@ class CellKeyFigures:
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
-    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. Of rounded tables it is the sum of all
-    distances, each in multiples of its base, since numbers of different variables cannot be added.
+    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. Of rounded tables it is
+    the sum of all distances, each in multiples of its base, since numbers of different variables cannot be added.
     """
 
     cells: int
@@ -201,11 +201,11 @@ class ProtectedTables(Shown):
     cells : tuple of HiddenCell
         Every hidden cell of every table.
     decided : tuple of (str, str, str)
-        Table, cell and reason of what was decided by hand.
+        Table, cell and reason of each manual decision.
     question : Question
-        What was asked.
+        The question.
     minimise : str
-        What was minimised; `distance` for rounded numbers.
+        The quantity that was minimised; `distance` for rounded numbers.
     method : str
     rounding : RoundingFigures or None
         Of `--method round`.
@@ -234,7 +234,7 @@ class ProtectedTables(Shown):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether to publish, what that rests on, and what was not checked."""
+        """Whether to publish, the reasons, and what was not checked."""
         s = self.summary
         if self.refusal is not None and self.is_protected:
             return Verdict(
@@ -282,7 +282,7 @@ class ProtectedTables(Shown):
         return (cell for cell in self.cells if not cell.is_protected)
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of the JSON result; its keys are stable. It tells primary cells from others, and no number."""
+        """The content of the JSON result; its keys are stable. It distinguishes primary cells from others, and contains no number."""
         return {
             "verdict": self.verdict.to_dict(),
             "question": self.question.to_dict(),
@@ -317,11 +317,13 @@ class ProtectedTables(Shown):
         return pyarrow.table({name: [line[name] for line in lines] for name in names})
 
     def _noise_lines(self, own: CellKeyFigures) -> list[str]:
-        """What cell keys did, in lines."""
+        """The effect of cell keys, in lines of text."""
         return [
             f"ProtectedTables: {counted(len(self.tables), 'table')}, {counted(own.cells, 'cell')}, {own.small:,} below {own.limit:,}",
-            f"  noise of variance {own.variance:.4g}, at most {own.maximum:,}: {own.changed:,} counts changed, by {own.mean_change:.3g} on average",
-            f"  averaging recovers {own.measured:.1%} of the counts below {own.limit:,} (forecast {own.forecast:.1%}); {own.certain:,} for certain",
+            f"  noise of variance {own.variance:.4g}, at most {own.maximum:,}: {own.changed:,} counts changed, by {own.mean_change:.3g} on "
+            "average",
+            f"  averaging recovers {own.measured:.1%} of the counts below {own.limit:,} (forecast {own.forecast:.1%}); {own.certain:,} for "
+            "certain",
         ]
 
     def __repr__(self) -> str:
@@ -354,9 +356,7 @@ def result_of(
 ) -> ProtectedTables:
     """The result of one call."""
     hiding, primary, is_open = solved.hiding, solved.judged.primary, solved.open_cells
-    is_shown = np.zeros(
-        len(loaded.cells), dtype=bool
-    )  # by the new tables; totals that none lists are numbers too
+    is_shown = np.zeros(len(loaded.cells), dtype=bool)  # by the new tables; unlisted totals are numbers too
     is_shown[[line.cell for table in loaded.tables for line in table.lines]] = True
     hidden = hiding.hidden & is_shown
     cells, tables = [*_open_earlier(loaded, solved)], []

@@ -4,7 +4,7 @@ A number goes to one of the two multiples next to it, or stays if it is a multip
 distance is sought. If no such table adds up, numbers may go one multiple further, then further still.
 
 1. **Linear program.** In tables of two attributes its answer is whole, and then the best one.
-2. **Annealing** over the finest cells, where every number is a sum of those: additive at every moment, and quick.
+2. **Annealing** over the finest cells, if every number is a sum of those: always additive, and fast.
 3. **Integer program**, for tables of up to `SMALL` cells, or where 2 does not apply.
 
 Notes

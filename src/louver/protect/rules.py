@@ -6,7 +6,7 @@
 | `p-percent` | the rest x - x1 - x2 is less than p % of the largest x1 | p % of x1 - (x - x1 - x2) |
 | `p-q` | q % of the rest is less than p % of the largest | (p / q) x1 - (x - x1 - x2) |
 | `dominance` | the n largest are more than k % of it | (100 / k) times their sum - x |
-| `request` | a contributor who asked for it has more than k % | (100 / k) times that part - x |
+| `request` | a contributor who requested it has more than k % | (100 / k) times that part - x |
 | `zero` | it has contributors, and each contributes 0 | `up` |
 
 A rule's `range`, in percent of the number, replaces its formula. The lower range is as wide, but never reaches below 0. A
@@ -32,7 +32,7 @@ from louver.protect.options import ProtectOptions, RuleOptions, StatusOptions
 __all__ = ["Primary", "Set", "judge_cells"]
 
 DEFAULT_RANGE = 10.0
-"""Width of a range in percent, if neither a rule nor its formula states it."""
+"""Width of a range in percent, if neither a rule nor its formula determines it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: R
 
 
 def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
-    """The safety range that a rule asks for; None where the cell is safe by it."""
+    """The safety range that a rule requires; None if the cell is safe by it."""
     if rule.rule == "frequency":
         assert rule.minimum is not None
         if not cell.frequency or cell.frequency >= rule.minimum:
@@ -180,11 +180,9 @@ def _reason(rule: RuleOptions) -> str:
         who = "the largest contributor has" if n == 1 else f"the {n} largest contributors have"
         return f"{who} more than {rule.k:g} %"
     if rule.rule == "request":
-        return f"a contributor who asked to be protected has more than {rule.k:g} %"
+        return f"a contributor who requested protection has more than {rule.k:g} %"
     if rule.rule == "p-q":
-        return (
-            f"a contributor can be estimated to within {rule.p:g} % by somebody who knew it to {rule.q:g} %"
-        )
+        return f"a contributor can be estimated to within {rule.p:g} % by somebody who knew it to within {rule.q:g} %"
     return f"a contributor can be estimated to within {rule.p:g} %"
 
 

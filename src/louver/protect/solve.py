@@ -70,7 +70,7 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
     hiding = hide(problem, run, steps=0 if is_given else options.steps, seconds=options.seconds, state=state)
     if problem.twins is not None:
         problem, hiding = _none_derivable(options, problem, hiding, run)
-    if is_given:  # a better pattern was not looked for
+    if is_given:  # no better pattern was searched for
         hiding = replace(hiding, cost=problem.spent(hiding.hidden), bound=0.0, is_optimal=False)
     problem = replace(problem, demands=hiding.demands)
     certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
@@ -126,7 +126,7 @@ def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) 
         run,
         seconds=options.seconds,
     )
-    # Within one multiple of its value, plus as many more as the furthest number moved.
+    # Within one multiple of its value, plus the number of further multiples that the furthest number moved.
     reach = base * (1 + rounding.beyond) - 1
     is_shown = np.array([cell.is_shown for cell in cells], dtype=bool)
     least = np.where(is_shown, rounding.numbers - reach, -LARGEST)

@@ -43,7 +43,7 @@ __all__ = [
 
 
 def match_register(request: Request[ProtectOptions], *, is_publishing: bool) -> MatchedRegister:
-    """What the register knows about the people of the records."""
+    """The register's information about the people in the records."""
     options = request.options
     assert options.registry is not None
     if request.source.where is not None:
@@ -91,7 +91,7 @@ def audit_together(
     if not counts:
         return None, {"tables": []}
     names = tuple(dict.fromkeys(name for table in counts for name in table.options.by))
-    lower, upper = _told(options, loaded, solved)
+    lower, upper = _reader_bounds(options, loaded, solved)
 
     def pieces_of(attributes: Sequence[Attribute]) -> list[Piece]:
         return [
@@ -135,14 +135,15 @@ def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:
         for table in entry.content.get("protected", ()):
             if table["value"] is None and table.get("noise") != noise.digest:
                 raise InputError(
-                    f'option --register: publication {entry.number} has the same counts, protected by method "{table["method"]}" or with other '
+                    f'option --register: publication {entry.number} has the same counts, protected by method "{table["method"]}" or with '
+                    "other "
                     "noise; use the perturbation table of that publication.",
                     option="--register",
                 )
 
 
 def mark_of(register: MatchedRegister, tables: Sequence[KeyedTable]) -> str:
-    """What the keys of all records add up to, and how many they are, under the register's key; nobody else can tell anything by it."""
+    """The sum of the keys of all records, and their number, under the register's key; it reveals nothing without the key."""
     keys, counts = (array.ravel()[0] for array in (tables[0].keys, tables[0].counts))
     return hmac.new(register.key, f"keyed records:{keys}:{counts}".encode(), "sha256").hexdigest()
 
@@ -154,12 +155,13 @@ def check_same_keys(register: MatchedRegister, mark: str) -> None:
             if table["method"] == "cellkey" and table.get("mark") != mark:
                 named = f'column "{table["person"]}"' if "person" in table else "column"
                 raise InputError(
-                    f"option --person: publication {entry.number} gave these records different keys, so averaging would remove the noise; take the {named} of that publication with exactly the same values.",
+                    f"option --person: publication {entry.number} gave these records different keys, so averaging would remove the noise; "
+                    f"take the {named} of that publication with exactly the same values.",
                     option="--person",
                 )
 
 
-def _told(options: ProtectOptions, loaded: Loaded, solved: Solved) -> tuple[Ints, Ints]:
+def _reader_bounds(options: ProtectOptions, loaded: Loaded, solved: Solved) -> tuple[Ints, Ints]:
     """Lower and upper bound that readers of one table put on each count; a listed count is at least 1."""
     values = np.array([cell.value for cell in loaded.cells], dtype=np.int64)
     if solved.rounding is None:

@@ -1,4 +1,4 @@
-"""What was asked about protected tables, what was not, and what the answers amount to."""
+"""What was examined about protected tables, what was not, and the conclusion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Question", "closes_a_circle", "noisy_verdict", "question_of", "verdi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What was asked.
+    """What was examined.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class Question:
     known_percent : float or None
         How well the outsider knows every number beforehand.
     unknown_pairs : int
-        Cells with two contributors whose parts are not known, so that neither could be asked about as an attacker.
+        Cells with two contributors whose parts are not known, so that neither could be considered as an attacker.
     asks_contributors : bool
-        Whether contributors were asked about at all.
+        Whether contributors were considered at all.
     linked : tuple of (str, str)
         Pairs of attributes of which the first determines the second in the records; readers are taken to know it.
     dependent : tuple of (str, str)
@@ -40,19 +40,19 @@ class Question:
     waived : int
         Cells that a rule calls primary and that are published by decision, or were published before.
     earlier : int or None
-        Tables and files that were published before about the same people and were asked about together with these; None without a register.
+        Tables and files that were published before about the same people and were examined together with these; None without a register.
     apart : str or None
-        A note for when the register says nothing about these people or some of its publications are left aside.
+        A note if the register has nothing about these people, or if some of its publications are left out.
     is_apart_by_word : bool
-        Whether only the steward's word says that the people of earlier publications, who may be the same, are others.
+        Whether it rests on the steward's word alone that the people of earlier publications are different.
     n_counts : int
-        Primary cells that are counts, which no contributor is asked about.
+        Primary cells that are counts, for which contributors are not considered.
     shown_before : tuple of str
         Variables whose numbers an earlier file of records shows, person by person.
     files : tuple of str
         What earlier files of records may reveal about counts besides what was asked, in sentences.
     is_noisy : bool
-        Whether readers who average away the noise of cell keys were asked about.
+        Whether readers who average away the noise of cell keys were considered.
     """
 
     primary: int
@@ -81,7 +81,8 @@ class Question:
         """In sentences."""
         if self.is_noisy:
             return [
-                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals in these tables, and in earlier ones with cell keys.",
+                f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals in "
+                "these tables, and in earlier ones with cell keys.",
                 "The same against readers who know the largest noise and propagate bounds on the counts over every sum of these tables.",
             ]
         knows = "that no number is negative"
@@ -92,7 +93,8 @@ class Question:
         ]
         if self.attackers:
             sentences.append(
-                f"The same against {counted(self.attackers, 'contributor')} who each know their own part and are alone or one of two in a cell."
+                f"The same against {counted(self.attackers, 'contributor')} who each know their own part and are alone or one of two in a "
+                "cell."
             )
         for first, second in self.linked:
             sentences.append(
@@ -135,31 +137,35 @@ class Question:
         return sentences + self.doubts()
 
     def doubts(self) -> list[str]:
-        """What was not asked and could matter here, in sentences."""
+        """What was not examined and could matter here, in sentences."""
         sentences = []
         if self.is_apart_by_word and self.apart is not None:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_circle:
             sentences.append(
-                "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were not considered."
+                "The tables are linked in a circle: readers who reason about the crossed table behind them, which nobody publishes, were "
+                "not considered."
             )
         for name in self.shown_before:
             sentences.append(
-                f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was not checked.'
+                f'An earlier file of records shows numbers of "{name}" person by person; what readers learn from it about these sums was '
+                "not checked."
             )
         sentences += self.files
         for first, second in self.dependent:
             sentences.append(
-                f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of "{first}".'
+                f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of '
+                f'"{first}".'
             )
         for first, second in self.near:
             sentences.append(
-                f'In nearly all records "{first}" determines "{second}"; what readers learn who take that for a rule, or know the exceptions, was '
-                "not asked."
+                f'In nearly all records "{first}" determines "{second}"; what readers learn who assume this rule, or know the '
+                "exceptions, was not examined."
             )
         if self.unknown_pairs and self.asks_contributors:
             sentences.append(
-                f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was considered."
+                f"{counted(self.unknown_pairs, 'cell')} with two contributors: what each contributes is not known, so neither was "
+                "considered."
             )
         if self.waived:
             sentences.append(
@@ -182,7 +188,7 @@ def question_of(
     n_counts: int = 0,
     shown_before: tuple[str, ...] = (),
 ) -> Question:
-    """What was asked about these tables."""
+    """The question about these tables."""
     by_variable: dict[str, list[frozenset[str]]] = {}
     is_many = False
     for table in (*loaded.tables, *loaded.earlier):
@@ -238,7 +244,7 @@ def closes_a_circle(sets: Sequence[frozenset[str]]) -> bool:
 def noisy_verdict(
     question: Question, *, limit: int, forecast: float, measured: float, n_certain: int, n_told: int = 0
 ) -> Verdict:
-    """What counts with cell keys amount to; never more than care, because nothing is proved."""
+    """The verdict on counts with cell keys; at best "care", because nothing is proved."""
     reasons = (
         *question.examined(),
         f"They recover {measured:.1%} of the counts below {limit:,} (forecast {forecast:.1%}).",
@@ -254,7 +260,8 @@ def noisy_verdict(
         )
     return Verdict(
         Level.CARE,
-        "Nothing found: by forecast, averaging is less than 95 % certain of each small count, and none follows from bounds and sums, as far as checked.",
+        "Nothing found: by forecast, averaging is less than 95 % certain of each small count, and none follows from bounds and sums, as "
+        "far as checked.",
         reasons,
     )
 
@@ -269,7 +276,7 @@ def verdict(
     noun: str,
     rounding: int | None = None,
 ) -> Verdict:
-    """What the outcome amounts to: fit for publication only where every demand has a witness."""
+    """The verdict: fit for publication only if every demand has a witness."""
     if rounding is not None:
         return _rounded_verdict(question, is_optimal=is_optimal, gap=gap, n_open=n_open, beyond=rounding)
     if n_open:
@@ -308,7 +315,7 @@ def verdict(
 def _rounded_verdict(
     question: Question, *, is_optimal: bool, gap: float, n_open: int, beyond: int
 ) -> Verdict:
-    """What rounded tables amount to: readers know how far a number can be from its value, and that the true ones add up."""
+    """The verdict on rounded tables: readers know how far a number can be from its value, and that the true ones add up."""
     near = "less than the base" if not beyond else f"less than {beyond + 1} times the base"
     best = (
         "no consistent table is closer"

@@ -116,9 +116,9 @@ class MatchedRegister:
                 raise InputError(f"option {OPTION}: {sentence}; {REMEDY}", option=OPTION, file=name)
             remark = f"{sentence}."
         if in_doubt or (strange and is_new_population):
-            word = "--new-population" if is_new_population else "an earlier --new-population"
+            word = "with --new-population" if is_new_population else "by an earlier --new-population"
             sentence = _strangers(in_doubt or strange, commons, name, register)
-            remark = f"{sentence}; by {word} they count as other people."
+            remark = f"{sentence}; {word} they count as other people."
         if is_new_population:
             apart |= {entry.records for entry in strange}
         return cls(

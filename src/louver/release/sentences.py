@@ -31,7 +31,7 @@ ROUNDED_ALONE = "Regions need not add up to those above them: every number was r
 HIDDEN_CELLS = "numbers of the tables, exact wherever they are not hidden"
 ROUNDED_CELLS = "numbers of the tables, each rounded to a multiple of its stated base"
 CELL_KEY_CELLS = (
-    "numbers of the tables, each with noise that depends on its set of records: totals are not the sums of their parts, and the same"
+    "numbers of the tables, each with noise that depends on its set of records: totals are not the sums of their parts, and the same "
     "noise is used wherever the same records are counted with the same keys; this is not differential privacy"
 )
 TABLES = "counts of people, exact or rounded as stated, audited together with everything in the register"

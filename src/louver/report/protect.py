@@ -43,9 +43,9 @@ ROUNDING = (
 CELL_KEYS = (
     "<h2>How it was done</h2><p>Every record has a secret key, a hash of its person. The keys of the records of a cell add up to the key "
     "of the "
-    "cell, which is hashed again under a secret; a perturbation table turns the result into the noise for a count of this size. So the"
+    "cell, which is hashed again under a secret; a perturbation table turns the result into the noise for a count of this size. So the "
     "same records have the same noise in every table of this register, as long as the column that identifies persons does not change. "
-    "Empty cells stay empty, and totals are not the sums of their parts. The"
+    "Empty cells stay empty, and totals are not the sums of their parts. The "
     "estimates that readers can average are the number itself, sums of its parts along one or two attributes, and totals minus the other "
     "parts. Least and largest counts, which follow from the "
     "largest noise, were propagated over all sums, but not solved exactly over all tables at once. It is not differential privacy.</p>"

@@ -151,13 +151,13 @@ def check(
     ----------
     spec : path, mapping or Spec
     invariants : mapping or path, optional
-        Values of invariants known already, by name: one for each region of the level, in the order of their codes; or a
+        Known values of invariants, by name: one for each region of the level, in the order of their codes; or a
         file with the columns invariant, level, region and value.
     table : (level, region, counts), optional
         Counts of all cells of one region, or a file with the attributes and a column count; can they be divided among the
         leaves?
     run : Run, optional
-        Asked whether the work shall end.
+        Checked for cancellation.
     """
     plan = _plan(spec, None, run)
     spine = plan.design.spine
@@ -207,7 +207,7 @@ def plan(
     Parameters
     ----------
     spec : path, mapping or Spec
-        The records that it names are not opened.
+        Its records are not opened.
 
     Returns
     -------
@@ -345,7 +345,7 @@ def extend(
     Parameters
     ----------
     spec : path, mapping or Spec
-        A spec whose `[topdown]` section says what it `extends`.
+        A spec with the key `extends` in its `[topdown]` section.
     data, out
         As for `topdown`.
 
@@ -459,7 +459,7 @@ def import_nmf(
 
     Notes
     -----
-    **Privacy**: nothing is measured and no ledger is asked. The noise is the publisher's; louver claims no privacy loss for it.
+    **Privacy**: nothing is measured and no ledger is charged. The noise is the publisher's; louver claims no privacy loss for it.
     """
     from louver.topdown.published.measured import import_published
 
@@ -490,7 +490,7 @@ def export_nmf(spec: SpecLike, *, measurements: str | Path, out: str | Path, run
 
     Notes
     -----
-    **Privacy**: post-processing of what was measured.
+    **Privacy**: post-processing of the measurements.
     """
     from louver.topdown.published.write import write_published
 
@@ -517,7 +517,9 @@ def _extension(
         return None
     for name, value in how.items():
         if value is not None:
-            message = f"option --{name} is not for an extension, which is estimated in one way; leave it out."
+            message = (
+                f"option --{name} does not apply to an extension, which has only one estimator; leave it out."
+            )
             raise InputError(message, option=f"--{name}")
     from louver.topdown.extension.problem import read_extension
 
@@ -527,7 +529,7 @@ def _extension(
 def _plan(
     spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
 ) -> QueryPlan:
-    """Read the spec and the public files it names; shares that it leaves open are taken from those noted in a folder."""
+    """Read the spec and the public files it names; shares that it leaves open are taken from those recorded in a folder."""
     design = read_first_design(spec, data, run=run, noted=noted_shares(*folders)).estimated(**how)
     for words in plain_words(design):
         (run or Run()).tell(words)

@@ -80,11 +80,11 @@ def read_design(
     data : path, uri or dataframe, optional
         The records, in place of the spec's source.
     model : type of options
-        What the `[topdown]` section holds.
+        Model of the `[topdown]` section.
     run : Run, optional
         Checked for cancellation while reading.
     noted : SharesOptions, optional
-        For a spec without shares: those that were chosen when it was measured; chosen here otherwise, for the workload "even".
+        For a spec without shares: those that were chosen when it was measured; by default they are chosen here, for the workload "even".
 
     Raises
     ------
@@ -257,7 +257,7 @@ def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
     path = spec.path.parent / name
     sources = [Path(source) for source in (records, spec.data) if isinstance(source, str | Path)]
     if path.exists() and any(source.exists() and path.samefile(source) for source in sources):
-        message = f"{place} names the confidential source; write what is public to a file of its own."
+        message = f"{place} names the confidential source; write the public columns to a separate file."
         raise InputError(message, file=path.name, option=place)
     return path
 

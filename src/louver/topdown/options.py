@@ -131,7 +131,7 @@ class GeographyOptions(Options):
 
     @property
     def region_columns(self) -> tuple[str, ...]:
-        """Columns that say where a person is: one for each level, or the one with the leaf's code."""
+        """Columns with the location of a person: one for each level, or the one with the leaf's code."""
         return tuple(self.columns or (self.column or "",))
 
 
@@ -280,7 +280,7 @@ class TopDownOptions(Options):
 
 
 class RunOptions(Options):
-    """How a release is computed; none of it decides what is measured."""
+    """How a release is computed; none of these options decides what is measured."""
 
     measurements: str | None = option(
         None, "Folder that measure left, or a release directory.", metavar="DIR", group="run"
@@ -293,7 +293,7 @@ class RunOptions(Options):
     )
     resume: bool = option(
         False,
-        "Carry on a run that was interrupted, from its last finished level; its noise was paid for and costs nothing more.",
+        "Resume an interrupted run from its last finished level; its noise was paid for and costs nothing more.",
         group="run",
     )
     seed: int | None = option(
@@ -313,7 +313,7 @@ class RunOptions(Options):
     )
     intervals: Simulations | None = option(
         None,
-        "Simulations that standard errors and intervals are read from, 0 for none; instead of the spec's.",
+        "Number of simulations for standard errors and intervals, 0 for none; instead of the spec's.",
         metavar="N",
         group="run",
     )
@@ -321,7 +321,7 @@ class RunOptions(Options):
 
 
 class ImportOptions(Options):
-    """What is read from published noisy measurement files."""
+    """Options for reading published noisy measurement files."""
 
     by: str = option("U.S. Census Bureau", "Who published the measurements.", metavar="NAME", group="import")
     states: list[str] = option(
@@ -336,11 +336,11 @@ class ImportOptions(Options):
 
 
 class AreaOptions(Options):
-    """Which part of a release is queried."""
+    """The part of a release that is queried."""
 
     leaves: str | None = option(
         None,
-        "Leaves and regions that make the area: one a line, or a CSV with the release's geography columns.",
+        "Leaves and regions that make the area: one per line, or a CSV with the release's geography columns.",
         metavar="FILE",
         group="area",
     )
@@ -364,7 +364,7 @@ class AreasOptions(Options):
 
 
 class PlanOptions(Options):
-    """What a forecast is made from, and what shares are chosen for."""
+    """The input of a forecast, and the workload for which shares are chosen."""
 
     stand_in: Table | None = option(
         None,
@@ -374,7 +374,7 @@ class PlanOptions(Options):
     )
     people: int | None = option(
         None,
-        "People in all (default: as the stand-in has them; 50 for each leaf without one).",
+        "Total number of people (default: that of the stand-in; without one, 50 for each leaf).",
         metavar="N",
         group="forecast",
         ge=1,
@@ -382,7 +382,7 @@ class PlanOptions(Options):
     )
     composition: str | None = option(
         None,
-        "Counts as they were once, with the attributes, a column count and perhaps one of regions: bends the stand-in.",
+        "Earlier counts, with the attributes, a column count and optionally one of regions; the stand-in is adjusted to them.",
         metavar="FILE",
         group="forecast",
     )
@@ -396,7 +396,7 @@ class PlanOptions(Options):
     )
     workload: Literal["even", "below"] = option(
         "even",
-        "What shares are chosen for: even (nothing worse than with equal shares) or below (the lowest three levels).",
+        "Workload for which shares are chosen: even (nothing worse than with equal shares) or below (the lowest three levels).",
         metavar="NAME",
         group="workload",
     )
@@ -408,7 +408,7 @@ class PlanOptions(Options):
     )
     target: dict[str, float] = option(
         {},
-        "Errors to be reached, in per cent of the mean count, as in tract/total=2.",
+        "Target errors, in per cent of the mean count, as in tract/total=2.",
         metavar="L/Q=P",
         group="workload",
     )
@@ -416,16 +416,19 @@ class PlanOptions(Options):
         "local:1", "Cores to work on; results do not depend on it.", metavar="local:N", group="run"
     )
     write: str | None = option(
-        None, "Write the spec with the chosen shares to a new file beside it.", metavar="NEWFILE", group="run"
+        None,
+        "Write the spec with the chosen shares to a new file in the same folder.",
+        metavar="NEWFILE",
+        group="run",
     )
 
 
 class CheckOptions(Options):
-    """What is already known and is to be checked against the spec."""
+    """Known values to check against the spec."""
 
     invariants: str | None = option(
         None,
-        "Values known already: columns invariant, level, region, value.",
+        "Known values: columns invariant, level, region, value.",
         metavar="FILE",
         group="knowledge",
     )

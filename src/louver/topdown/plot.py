@@ -1,6 +1,6 @@
-"""Pictures of a TopDown release: where the budget went, how large the noise is, and how far off an evaluation was.
+"""Pictures of a TopDown release: where the budget went, the size of the noise, and the errors of an evaluation.
 
-Also the figures that only the release's page shows: sizes of regions, their errors, and how they were found.
+Also the figures that only the release's page shows: sizes of regions, their errors, and how they were estimated.
 """
 
 from __future__ import annotations

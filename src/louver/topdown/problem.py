@@ -1,4 +1,4 @@
-"""The problem that estimation solves: regions, cells, queries, and what is publicly known. All of it public.
+"""The problem that estimation solves: regions, cells, queries, and public knowledge. All of it is public.
 
 A `Design` is a checked TopDown spec: everything public that measuring and estimating need.
 """
@@ -152,7 +152,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """What some regions are fitted to: the sum of weight x (answer - value)^2 over all rows of all queries.
+    """The objective for some regions: the sum of weight x (answer - value)^2 over all rows of all queries.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Covariate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
-    """What estimation may know apart from the noisy counts.
+    """Everything that estimation may use except the noisy counts.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Problem:
     shape : tuple of int
         Labels of each attribute; empty where the cells are not known to be combinations.
     covariates : tuple of Covariate
-        What the prior of the leaves may use.
+        Public numbers that the prior of the leaves may use.
     """
 
     spine: RegionTree
@@ -264,7 +264,7 @@ class Histograms(Protocol):
 
 
 class NoisyCounts(Protocol):
-    """Where noisy answers come from."""
+    """A source of noisy answers."""
 
     def read(self, level: int, start: int, stop: int) -> tuple[Ints, ...]:
         """Answers of the level's queries for the regions start to stop, arrays (regions, rows)."""
@@ -272,7 +272,7 @@ class NoisyCounts(Protocol):
 
 
 class EvidenceSource(Protocol):
-    """Where evidence comes from, in place of a region's own noisy answers."""
+    """A source of evidence in place of a region's own noisy answers."""
 
     def read(self, level: int, start: int, stop: int) -> Evidence:
         """Evidence about the regions start to stop of a level."""
@@ -370,7 +370,7 @@ def add_levels(spine: RegionTree, leaves: SparseLevel, n_cells: int) -> tuple[Sp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Families:
-    """Consecutive parents, their children, and what is known about the children.
+    """Consecutive parents, their children, and the evidence about the children.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ class Families:
     child_start : ndarray of int64
         Parent i has the children child_start[i] to child_start[i + 1], counted from first_child.
     evidence : Evidence
-        What the children are fitted to.
+        Evidence to which the children are fitted.
     lower, upper : ndarray of int64, shape (children, 2^types)
         Bounds on sets of types; without columns where the level is not constrained.
     """
@@ -501,12 +501,12 @@ FOR_ESTIMATION = {
     "estimator",
     "shrink",
     "intervals",
-}  # options that measuring does not look at
+}  # options that measuring does not use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Statement:
-    """Something publicly known about the people in a set of cells, for every region of a level.
+    """A public statement about the people in a set of cells, for every region of a level.
 
     Parameters
     ----------
@@ -539,7 +539,7 @@ class Design:
     Parameters
     ----------
     spec : Spec
-        What it was made from.
+        The spec from which it was made.
     data : path, uri or dataframe
         The records; None where neither the spec nor the call names any.
     is_own_file : bool
@@ -553,7 +553,7 @@ class Design:
     queries : tuple of Query
         All queries, the detailed one last.
     query_attributes : tuple of tuple of Attribute
-        What the rows of each query stand for, the last attribute fastest.
+        Attributes of the rows of each query, the last attribute fastest.
     level_shares : tuple of Fraction
     query_shares : tuple of mapping of str to Fraction
         For each level the share of every query it measures.
@@ -561,7 +561,7 @@ class Design:
     covariates : tuple of Covariate
     budget : Loss
     notes : tuple of str
-        What the user should read before anything is spent.
+        Notes for the user before anything is spent.
     has_chosen_shares : bool
         Whether the spec leaves the shares to louver; `options` has them all the same.
     extends : str
@@ -634,7 +634,7 @@ class Design:
     def stated_options(self) -> dict[str, Any]:
         """All options, as a manifest has them."""
         kept = self.options.model_dump(mode="json")
-        if self.options.spine is None:  # as before there were any
+        if self.options.spine is None:  # as before covariates existed
             kept.pop("spine", None)
         return kept
 
@@ -658,8 +658,8 @@ class Design:
     def measured_fingerprint(self) -> str:
         """Hash of everything that determines the true answers and their noise, except the records themselves.
 
-        The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never
-        taken up again with other true answers. Bounds from public tables and the estimator are not.
+        The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never resumed with
+        other true answers. Bounds from public tables and the estimator are not.
         """
         return _hash(
             [
@@ -681,7 +681,7 @@ class Design:
         )
 
     def _without(self) -> set[str]:
-        """Options that a hash leaves out where they are not given, so that it stays what it was before there were any."""
+        """Options that a hash leaves out if they are not given, so that hashes from before they existed stay the same."""
         return {name for name in ("published", "spine") if getattr(self.options, name, None) is None}
 
     def fingerprint(self) -> str:

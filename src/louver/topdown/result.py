@@ -1,4 +1,4 @@
-"""A TopDown release: microdata, tables, what they cost, and how they were found.
+"""A TopDown release: microdata, tables, their privacy loss, and how they were estimated.
 
 Its files are written some hundred thousand rows at a time; none is ever held in memory as a whole.
 """
@@ -99,10 +99,10 @@ class TopDownRelease(Shown):
     Parameters
     ----------
     plan : QueryPlan
-        What was measured, with which noise.
+        The measured queries with their noise.
     estimate : Estimate
     known_error : KnownError or None
-        Standard errors and intervals, from simulations of the release; None where none were asked for.
+        Standard errors and intervals, from simulations of the release; None if none were requested.
     evaluation : tuple of QueryError or None
         True errors, for evaluations only.
     is_private : bool
@@ -134,12 +134,12 @@ class TopDownRelease(Shown):
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What is exact in these files or in those they are based on, in words."""
+        """Exact values in these files or in those on which they are based, in words."""
         return self.plan.not_protected
 
     @property
     def lost_before(self) -> str | None:
-        """What the release that it extends lost, which is in these files too; None where it extends none."""
+        """The privacy loss of the release that it extends, which is in these files too; None if it extends none."""
         return None
 
     @property
@@ -323,7 +323,7 @@ class TopDownRelease(Shown):
         }
 
     def _results(self) -> dict[str, Any]:
-        """The JSON result without its times, and what else the page shows."""
+        """The JSON result without its times, and the other figures on the page."""
         content = {key: value for key, value in self.to_dict().items() if key not in NOT_IN_MANIFEST}
         levels = [entry | more for entry, more in zip(content["levels"], level_figures(self), strict=True)]
         return {**content, "levels": levels, **release_figures(self)}
@@ -366,14 +366,14 @@ class TopDownRelease(Shown):
         }
 
     def _promised_errors(self) -> dict[str, Any]:
-        """Where errors are described, if they are."""
+        """The files that describe errors, if there are any."""
         if self.known_error is None:
             return {}
         queries = [query.name for query in self.known_error.queries]
         return {"errors": {"file": ERRORS_FILE, "regions": REGIONS_FILE, "queries": queries}}
 
     def _promised_spine(self) -> dict[str, Any]:
-        """Where leaves lie in a spine that was arranged for areas, and by which rules."""
+        """The place of leaves in a spine that was arranged for areas, and its rules."""
         arrangement = self.plan.design.arrangement
         if arrangement is None:
             return {}
@@ -587,7 +587,7 @@ def labelled(codes: NDArray[Any], labels: tuple[str, ...]) -> pa.Array:
 
 
 def row_labels(row: Ints, meaning: tuple[Attribute, ...]) -> dict[str, pa.Array]:
-    """Columns that say what rows of a query stand for."""
+    """Columns with the labels of the rows of a query."""
     if not meaning:
         return {}
     codes = np.unravel_index(row, [attribute.size for attribute in meaning])

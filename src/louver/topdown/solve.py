@@ -1,4 +1,4 @@
-"""From a plan to a release: measure, estimate with checkpoints, write; and handle what an interrupted run left behind."""
+"""From a plan to a release: measure, estimate with checkpoints, write; and handle the remains of an interrupted run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 MOST_COMPARED = 1 << 25
-"""Most counts of one query at one level that are compared with the truth; larger queries are skipped."""
+"""Maximum number of counts of one query at one level that are compared with the truth; larger queries are skipped."""
 
 Report = Callable[[TopDownRelease], str]
 Estimation = Callable[[QueryPlan, Path, Engine, Run | None, dict[str, float]], TopDownRelease]
@@ -114,7 +114,7 @@ def release_seeded(
 
 
 def folder_next_to(out: str | Path | None) -> Path:
-    """Where the measurements of a release are kept while it is made, or of one that is not written."""
+    """The folder of the measurements of a release while it is made, or of one that is not written."""
     return Path(tempfile.gettempdir()) if out is None else Path(out).absolute().parent
 
 
@@ -141,7 +141,7 @@ def release_paid(
     estimated = estimate or estimate_from
     work = work_of(out)
     if not resume and os.path.lexists(work):
-        message = f"option --out: a run for {out.name} was interrupted; add --resume to carry it on."
+        message = f"option --out: a run for {out.name} was interrupted; add --resume to continue it."
         raise InputError(message, option="--resume")
     account = Account(ledger, source_hash(plan.design, run))
     is_released = resume and is_finished(plan, out, account)

@@ -63,8 +63,8 @@ def test_nine_people_of_one_household_are_a_small_group() -> None:
     assert by_people.verdict.level is Level.OK
     found = lv.audit(relatives(), tables=TOWNS, unit="hhid")
     assert found.verdict.level is Level.STOP and found.summary.small_exact == 1
-    (cell,) = {cell.named: cell for cell in found.disclosed()}.values()
-    assert (cell.named, cell.lower, cell.units) == ("town=Z", 9, 1)
+    (cell,) = {cell.description: cell for cell in found.disclosed()}.values()
+    assert (cell.description, cell.lower, cell.units) == ("town=Z", 9, 1)
     assert "town=Z: 9 of 1 unit" in repr(found) and "0 < units < 5" in repr(found)
     told = json.loads(found.to_json())
     assert told["question"]["unit"] == "hhid" and told["question"]["household"] is None

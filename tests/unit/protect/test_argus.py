@@ -191,7 +191,7 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
         6,
     ),
     "no file": (changed('"firms.tab"', ""), "line 2 needs the name of a file", 2),
-    "no table": (changed("<SPECIFYTABLE>", "<LOGBOOK>").copy(), "line 5 stands before a table", 5),
+    "no table": (changed("<SPECIFYTABLE>", "<LOGBOOK>").copy(), "line 5 comes before any table", 5),
     "nothing": ({"arb": '<OPENTABLEDATA> "firms.tab"\n'}, "firms.arb specifies no table", None),
     "no attributes": (changed('"trade""size"|', "|"), "line 4 needs attributes and a response variable", 4),
     "no response": (

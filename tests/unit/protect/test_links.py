@@ -155,7 +155,7 @@ def test_a_rule_with_few_exceptions_is_a_doubt() -> None:
         untidy = data.set_column(1, "region", pa.array(moved))
         found = lv.protect(untidy, tables=tables, rules=[FEW])
         assert found.question.near == (("district", "region"),) and found.verdict.level == "care"
-        assert any("who take that for a rule" in reason for reason in found.verdict.reasons)
+        assert any("who assume this rule" in reason for reason in found.verdict.reasons)
     both = [{"name": "both", "by": ["district", "region"]}]
     assert lv.protect(untidy, tables=both, rules=[FEW]).question.near == ()
     shuffled = data.set_column(1, "region", pa.array(np.random.default_rng(1).permutation(region)))

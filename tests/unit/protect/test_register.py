@@ -122,7 +122,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"data": records([(f"x{t}", s, v + 1) for t, s, v in FIRMS]), "out": "x"},
         "have people in common",
     ),
-    "rounded": ({"method": "round", "base": 10}, 'with which method "round" is not judged together'),
+    "rounded": ({"method": "round", "base": 10}, 'which cannot be judged together with method "round"'),
     "weights": (
         {"sampling_weight": "w", "data": records().append_column("w", pa.array([2.0] * len(FIRMS)))},
         "has different numbers from these records",

@@ -131,7 +131,7 @@ def test_who_asked_is_protected_beyond_a_share() -> None:
         attackers="outsider",
     )
     assert {cell.cell["trade"] for cell in found.cells if cell.kind == "primary"} == {"a", "c"}
-    assert "a contributor who asked to be protected has more than 50 %" in found.cells[0].reasons
+    assert "a contributor who requested protection has more than 50 %" in found.cells[0].reasons
     with pytest.raises(InputError, match="is neither yes nor no") as error:
         lv.protect(
             records.set_column(2, "asked", pa.array(["?"] + ["no"] * 8)),

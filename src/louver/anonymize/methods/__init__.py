@@ -49,7 +49,7 @@ CHOICES = tuple(name for name, method in METHODS.items() if method.is_choice)
 
 
 def method_of(options: AnonymizeOptions) -> Method:
-    """The method that these options call for."""
+    """The method for these options."""
     if options.recoding == "global":
         return local_exceptions.METHOD if options.exceptions > 0 else global_recoding.METHOD
     if options.whole_units:

@@ -52,7 +52,7 @@ HOT, COLD = 1.5, 0.04
 """First and last temperature, in the mean loss of a record that loses anything. The temperature falls geometrically."""
 
 ENOUGH_SWEEPS = 100
-"""A run of fewer sweeps starts colder, so that it does not end before it has cooled down."""
+"""A run of fewer sweeps starts at a lower temperature, so that it cools down before it ends."""
 
 
 def solve(
@@ -68,7 +68,7 @@ def solve(
     ----------
     problem : AnonymizeProblem
     watch : Watch, optional
-        Its time is for the start (the best of Greedy Search, the best cut of the sorted order and, where l or t is asked for,
+        Its time covers the start (the best of Greedy Search, the best cut of the sorted order and, where l or t is asked for,
         `diverse_growth`), the neighbours with the bound, and the rounds. Without a limit in time or steps there are MAX_SWEEPS sweeps.
     steps : int, optional
         Rounds of annealing, in place of the time limit: the same answer on every machine with any number of workers.
@@ -80,16 +80,16 @@ def solve(
     Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the
     best start is improved by simulated annealing: records move to a class nearby or are exchanged with a
     record of it, classes are dissolved into their neighbours and founded from records that others can spare (chosen
-    towards l and t, where these are asked for), and records are left out where the problem allows it. Changes that make a class break a requirement are never made.
-    In every round the classes are cut into pieces that lie close together, along other borders each time, and the
-    pieces are annealed in threads. They do not depend on the number of threads, and each has its own stream of random
+    towards l and t, where these are asked for), and records are left out where the problem allows it. Changes that make a class break a
+    requirement are never made. In every round the classes are cut into pieces that lie close together, along other borders each time, and
+    the pieces are annealed in threads. They do not depend on the number of threads, and each has its own stream of random
     numbers. The best partition at the end of any round is returned.
 
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
     step, so the best start is the answer.
 
-    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, for which a run asks); where the time is up before
-    all neighbours are found there is none, and the best start is the answer.
+    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, computed on request); where the time
+    is up before all neighbours are found there is none, and the best start is the answer.
 
     **Cost**: the start about n log n; then as long as allowed. O(n (m + NEIGHBOURS)) memory.
     """
@@ -133,7 +133,7 @@ def warm_up(problem: AnonymizeProblem, run: Run) -> None:
     points = tiny.points()
     near = np.zeros((len(points.codes), 0), np.int32)
     sample = anneal_piece_inplace, _sample(tiny, _scene(tiny, points, near), watch)
-    with suppress(TimeUpError):  # the run may be hurried meanwhile
+    with suppress(TimeUpError):  # the run may be asked to finish early meanwhile
         with compiled_aside(watch.run, sample):
             if problem.n_records <= EXACT_RECORDS:
                 exact.solve(tiny, watch)
@@ -191,7 +191,7 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Annealing:
-    """What the rounds of a run share."""
+    """Data that the rounds of a run share."""
 
     problem: AnonymizeProblem
     scene: Scene
@@ -353,10 +353,10 @@ def find_neighbours(
     -----
     The distance of two records is the loss per record of a class of both.
 
-    **Lower bound**: a record that is published lies in a class of at least k records (more where l or t need more), whose loss per record is at least
-    what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours, by their number and by their sensitive
-    values. A record that is left out loses
-    everything, which is no less. The sum over all records is therefore a bound, whatever the classes must meet besides.
+    **Lower bound**: a record that is published lies in a class of at least k records (more where l or t need more), whose loss per record
+    is at least what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours, by their number and by
+    their sensitive values. A record that is left out loses
+    everything, which is no less. The sum over all records is therefore a bound, whatever else the classes must meet.
 
     **Time**: once it is up, `TimeUpError` is raised: there is then neither a search nor a bound.
 

@@ -13,14 +13,14 @@ from louver.optim.kernels.classes.diversity import n_sensitive_values
 __all__ = ["is_useful", "solve"]
 
 MOST_VALUES = 1000
-"""Up to this many sensitive values: what a record adds to a class is judged in time proportional to them."""
+"""Maximum number of sensitive values: the time to judge a record is proportional to it."""
 
 STRICTNESS = (0.0, 0.5)
 """How much of the greatest step towards the requirements a record must make: cheap records first, or small classes first."""
 
 
 def is_useful(problem: AnonymizeProblem) -> bool:
-    """Whether classes have to meet more than a size, and can be grown towards it."""
+    """Whether classes have requirements other than size, and can be grown to meet them."""
     n_values = n_sensitive_values(problem.requirements.limits)
     return 0 < n_values <= MOST_VALUES and not problem.requirements.matches
 

@@ -148,7 +148,7 @@ def _searched(problem: AnonymizeProblem, best: Partition, work: _ExactWork) -> P
         best, bound = _search(compact, best, prices, work)
     if best.method == NOTHING_FOUND:
         raise InfeasibleError(
-            "no classes of these records were found that meet the requirements; ask for less."
+            "no classes of these records were found that meet the requirements; relax them."
         )
     status = Status.OPTIMAL if bound == best.loss else Status.FEASIBLE
     return replace(best, method="exact", lower_bound=bound, status=status)
@@ -392,11 +392,11 @@ def _covered(
 NODES_PER_STEP = 1000
 
 
-def _asked(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -> Partition:
+def _requested(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -> Partition:
     nodes = None if options.steps is None else NODES_PER_STEP * options.steps
     found = solve(problem, watch, max_nodes=nodes)
     watch.note(None if found.status is Status.OPTIMAL else Stopped.IMPROVING)
     return found
 
 
-METHOD = Method(name="exact", solve=_asked)
+METHOD = Method(name="exact", solve=_requested)

@@ -58,8 +58,8 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
     an order in which columns weigh differently from round to round, or tries all codings near those of two or three columns
     together. Where columns have few codings, `Lattice` rules out or judges all combinations first, and its answer is the optimum.
 
-    **Lower bound**: the least loss of the combinations that an abandoned `Lattice` has not ruled out; where there are too many to look at, what
-    `bound_by_columns` proves.
+    **Lower bound**: the least loss of the combinations that an abandoned `Lattice` has not ruled out; where there are too many to look at,
+    what `bound_by_columns` proves.
 
     **Loss**: that of (34), as for classes formed one by one, so the two can be compared.
 
@@ -92,7 +92,7 @@ def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Rec
         best, bound = _of_all(space, best, watch, steps)
         if best is None:
             raise InfeasibleError(
-                "no recoding of these records meets the requirements, not even one value for all; ask for less."
+                "no recoding of these records meets the requirements, not even one value for all; relax them."
             )
         if bound is None or bound < best.loss:
             best = _rounds(space, best, watch, steps)

@@ -1,4 +1,4 @@
-"""What the registry records about a method, and the shared steps: merging and suppressing until classes may be published."""
+"""The registry entry of a method, and the shared steps: merging and suppressing until classes may be published."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Method:
     Attributes
     ----------
     name : str
-        As `--method` calls it.
+        Its name in `--method`.
     solve : callable
         Problem, watch and options to classes; keeps to the watch, and to `steps` where they are given.
     guarantee : Guarantee
-        What its classes promise; k-anonymity becomes k-map where k counts people of a population.
+        The guarantee of its classes; k-anonymity becomes k-map if k counts people of a population.
     own_options : tuple of str
-        Options that mean something to this method alone.
+        Options of this method only.
     refuses : tuple of str
         Options that it cannot take.
     warm_up : callable, optional
         Compiles what a problem needs, where solving two records of it would compile too much or too little.
     is_choice : bool
-        Whether `--method` takes its name; otherwise another option calls for it.
+        Whether `--method` takes its name; if not, another option selects it.
     """
 
     name: str
@@ -109,7 +109,7 @@ def close_as_published(problem: AnonymizeProblem, partition: Partition, watch: W
 
 
 def draws() -> Iterator[float]:
-    """A fixed stream of numbers between 0 and 1 (splitmix64): it steers a search and protects nobody."""
+    """A fixed stream of numbers between 0 and 1 (splitmix64): it guides a search and does not protect anybody."""
     state = 0
     while True:
         state = (state + 0x9E3779B97F4A7C15) % 2**64

@@ -1,7 +1,7 @@
-"""A lower bound on the loss of every partition, by prices of records: what `--bound-seconds` pays for.
+"""A lower bound on the loss of every partition, by prices of records, within the time of `--bound-seconds`.
 
-The bound of `auto` asks every record for the best class that it could be in, and takes no notice that most of the others in this class would
-rather be elsewhere. Prices do: they are the dual of choosing classes so that every record is in one.
+The bound of `auto` takes the best possible class of every record, and ignores that most other records of this class would be better off in
+another class. Prices take this into account: they are the dual of choosing classes so that every record is in one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LISTED = 128
 """Neighbours listed for every point; a head whose price reaches further looks at all points."""
 
 HEADS = 64
-"""Heads in one piece of work. Heads of all prices are mixed, since the dear ones take longest."""
+"""Heads in one piece of work. Heads of all prices are mixed, since those with high prices take longest."""
 
 FIT_ROUNDS = 1500
 FIRST_NODES, MOST_NODES = 200, 12_800
@@ -45,7 +45,7 @@ SLACK = 0.02
 
 MAX_ROUNDS = 60
 ENOUGH = 1e-4
-"""The work ends where the most nodes are tried and this share of the bound is not gained."""
+"""The work ends once the maximum number of nodes is tried and the bound grows by less than this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +86,7 @@ class _Listed:
 
 
 def lower_bound(problem: AnonymizeProblem, known: Partition, watch: Watch, workers: int | None = None) -> int:
-    """Units that every partition loses at least: the better of what is known and what prices prove in the time that there is."""
+    """Units that every partition loses at least: the better of the known bound and the one that prices prove within the time limit."""
     before = known.lower_bound or 0
     if problem.requirements.matches or problem.least_publishable < 2 or known.loss == before:
         return before
@@ -199,7 +199,7 @@ class _Pricing:
         return Prices(points=self._points, values=np.minimum(values, self._problem.full_loss))
 
     def run(self, max_rounds: int) -> Prices:
-        """The best prices proved in the time that there is."""
+        """The best prices proved within the time limit."""
         multiplicity, highest = self._points.multiplicity, self._highest / self._unit
         fitted, use = np.minimum(self._start / self._unit, highest), np.zeros(0)
         best = self._by_neighbours()

@@ -27,7 +27,7 @@ SUBPROBLEM_NODES = 300_000
 
 
 class Carry(StrEnum):
-    """What is carried from one sub-problem to the next."""
+    """Kinds of records carried from one sub-problem to the next."""
 
     CLASSES = "classes"
     SUBSET = "subset"
@@ -176,7 +176,7 @@ class _Chain:
             self._keep(members[line])
 
     def _kept(self, classes: list[Ints], boundary: Ints, *, is_subset: bool) -> Ints:
-        """Keep the classes without a boundary record; return what is carried."""
+        """Keep the classes without a boundary record; return the carried records."""
         carried = []
         for members in classes:
             if not np.isin(members, boundary).any():
@@ -199,7 +199,7 @@ class _Chain:
         self._n_classes += 1
 
 
-def _asked(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -> Partition:
+def _requested(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -> Partition:
     return solve(
         problem,
         watch,
@@ -215,6 +215,6 @@ def _asked(problem: AnonymizeProblem, watch: Watch, options: AnonymizeOptions) -
 
 METHOD = Method(
     name="split-carry",
-    solve=_asked,
+    solve=_requested,
     own_options=("sets", "boundary", "carry", "size", "accepted", "subproblem_seconds"),
 )

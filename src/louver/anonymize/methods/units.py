@@ -1,8 +1,8 @@
 """Classes of k different units: records of households, published so that a household is as hard to find as a person.
 
 A unit is a household, a business, a person with several records. A class needs records of k different units, and what is constant
-within every unit (its region, its size) is generalised alike for all its members; otherwise comparing them would reveal it. Where
-sensitive values must be diverse, they must be so among units: nine relatives with nine illnesses are one unit.
+within every unit (its region, its size) is generalised alike for all its members; otherwise comparing them would reveal it. Sensitive
+values that must be diverse must be diverse among units: nine relatives with nine illnesses are one unit.
 """
 
 from __future__ import annotations
@@ -445,11 +445,11 @@ def values_apart(labels: Ints, n_classes: int, units: Ints, values: Ints) -> Int
 
 def _diverse_among_units(part: AnonymizeProblem, found: Partition, units: Ints) -> Partition:
     """Merge classes until each has l sensitive values that come from l different units."""
-    asked = [(one.codes[part.rows], math.ceil(one.l)) for one in part.sensitive[:-1] if one.l is not None]
+    required = [(one.codes[part.rows], math.ceil(one.l)) for one in part.sensitive[:-1] if one.l is not None]
     labels, n_classes = found.labels, found.n_classes
     while True:
         is_short = np.zeros(n_classes, np.bool_)
-        for values, least in asked:
+        for values, least in required:
             is_short |= values_apart(labels, n_classes, units, values) < least
         if not is_short.any():
             break

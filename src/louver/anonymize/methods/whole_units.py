@@ -1,8 +1,8 @@
 """Households that look alike as a whole: same size, and member by member the same published values.
 
-Who sees which records belong together (`--whole-units` publishes fresh numbers of the units) recognises a household by its size and by
-all its members at once. So a household is one wide record here: what is constant in every household once, everything else once for
-each member; and classes of k such records are formed among households of each size.
+A reader who sees which records belong together (`--whole-units` publishes fresh numbers of the units) can recognise a household by its
+size and by all its members at once. So a household is one wide record here: what is constant in every household once, everything else once
+for each member; and classes of k such records are formed among households of each size.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def solve(
         strata, n_out = _strata(problem, watch)
     if n_out > problem.max_suppressed:
         raise InfeasibleError(
-            f"{n_out:,} records belong to households of sizes that fewer than k = {problem.k} households have; allow that many to be left out "
+            f"{n_out:,} records belong to households of sizes that fewer than k = {problem.k} households have; allow that many to be left "
+            "out "
             "with --suppress, or leave out --whole-units."
         )
     losses = [greedy.loss * stratum.problem.unit for stratum, greedy in strata]

@@ -1,7 +1,7 @@
 """Files beyond memory: cut into parts by a few splits computed from counts, each part solved on its own, one release of all.
 
 The source is read in passes, none of which holds its records: the different values of every column, the counts in a coarse grid, and the
-records to the files of their parts. Why so: docs/decisions/0019-files-beyond-memory.md.
+records to the files of their parts. The reasons are in docs/decisions/0019-files-beyond-memory.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECORDS = "records.parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartsOfFile:
-    """What work on any part needs. Confidential."""
+    """Data for the work on any part. Confidential."""
 
     codebook: Codebook
     spill: Spill
@@ -80,11 +80,11 @@ def cut_into_parts(request: Request[AnonymizeOptions], out: Path, watch: Watch) 
     Parameters
     ----------
     out : Path
-        Where the release will go; workers on other machines see the folder above it.
+        Folder of the release; workers on other machines see its parent folder.
     """
     options, run = request.options, watch.run
     place = None if options.engine.startswith("local:") else out.absolute().parent
-    # What an engine shares between machines holds record values, so it is kept in the private folder, too.
+    # Objects that an engine shares between machines contain record values, so they are kept in the private folder, too.
     with Scratch(place) as scratch, open_engine(options.engine, scratch.path, run) as engine:
         spill = Spill(scratch.path)
         with watch.stage("reading"), open_source(request.data, **request.source.opening(), run=run) as source:
@@ -235,7 +235,7 @@ def _check_roles(source: Source, options: AnonymizeOptions) -> None:
     for name in source.columns:
         if name not in listed:
             raise InputError(
-                f'column "{name}" in {source.name} has no role, which --parts does not look into; name it in --identifying to drop '
+                f'column "{name}" in {source.name} has no role, and --parts does not examine its values; name it in --identifying to drop '
                 "it, in --quasi to generalise it, or in --sensitive or --keep to publish it unchanged.",
                 file=source.name,
                 column=name,

@@ -137,8 +137,8 @@ def cut(cells: GridCells, columns: Sequence[QuasiColumn], n_parts: int, least: i
 
     Notes
     -----
-    LeFevre, DeWitt & Ramakrishnan (2006), strict: the column with the largest loss is cut, here not at the median but where both sides
-    get the records of the parts that are still to be made of them; the next column is tried where that cannot be done fairly.
+    LeFevre, DeWitt & Ramakrishnan (2006), strict: the column with the largest loss is cut, here not at the median but where each side gets
+    as many records as its remaining parts need; the next column is tried where that cannot be done fairly.
     """
     bins, counts = cells.unpacked(), cells.counts
     widths = [_Width(column, of_value) for column, of_value in zip(columns, cells.bins, strict=True)]
@@ -174,7 +174,7 @@ class _Width:
 def _best_cut(
     bins: Ints, counts: Ints, widths: Sequence[_Width], wanted: int, least: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], int] | None:
-    """Which cells go to the left, and how many parts to make of them; None if no cut is possible."""
+    """The cells on the left side, and the number of their parts; None if no cut is possible."""
     low, high = bins.min(axis=0), bins.max(axis=0)
     lost = [width(int(a), int(b)) for width, a, b in zip(widths, low, high, strict=True)]
     best: tuple[float, int, int, int] | None = None

@@ -54,7 +54,7 @@ class Spill:
         """A new file for the class of each record, in the same order.
 
         Every call gives another one: a part whose worker is thought dead is formed again, with other classes where time is limited, and
-        the first worker may yet end and write.
+        the first worker may still finish and write.
         """
         return self.folder / f"labels-{part}-{method}-{k}-{secrets.token_hex(8)}.npy"
 
@@ -158,7 +158,7 @@ class Arranging:
     offsets : sequence of int
         Number of the first class of each.
     published : sequence of PublishedColumn
-        What all classes publish.
+        The published values of all classes.
     columns : sequence of str
         Columns of the source, in its order.
     unchanged : sequence of str
@@ -209,7 +209,7 @@ class Arranging:
         with pq.ParquetWriter(path, held.schema) as writer:
             for number in range(1, self._n_stretches):
                 run.report("arranging", self._n_stretches + number, 2 * self._n_stretches)
-                # Row groups are full regardless of what was left out: their sizes must not reveal where that was.
+                # Row groups are full regardless of suppressed records: their sizes must not reveal where these were.
                 held = pa.concat_tables([held, self._stretch(number, meant)])
                 n_full = len(held) // STRETCH_ROWS * STRETCH_ROWS
                 if n_full:

@@ -157,7 +157,7 @@ def labelled(path: str, source: SourceOptions, column: str, run: Run) -> dict[st
         [found] = read_coded(opened, [column], run)
     if found.n_values > MOST_LABELS:
         raise InputError(
-            f'column "{column}" has {found.n_values:,} values, more than a page can merge; anonymize it on the command line with a'
+            f'column "{column}" has {found.n_values:,} values, more than a page can merge; anonymize it on the command line with a '
             "hierarchy file."
         )
     labels, counts = (

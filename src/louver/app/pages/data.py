@@ -98,7 +98,7 @@ class _DataPage:
                 icon("right", "mini")
         with Tag("div", "panes"):
             with Tag("div", "stack centre"):
-                self.message = Tag("div")
+                self.message = Tag("div", "stack")
                 self.bar = RunBar(self.session, "quick")
                 self.table = Tag("section", "card scroll attr gone")
             self.side = Tag("aside", "card side gone")

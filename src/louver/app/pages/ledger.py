@@ -51,6 +51,7 @@ KINDS = {
 VERBS = {
     "bounds": "Tables",
     "audit": "Tables",
+    "protect": "Protected tables",
     "anonymize": "Microdata",
     "groups": "Group sizes",
     "topdown": "TopDown",
@@ -85,8 +86,17 @@ async def build(session: Session) -> None:
     with actions:
         _grant_button(do)
         _admit_button(session, do)
+        if not session.is_spending:
+            button("Another ledger…", partial(_draw_choice, session, body))
         copy_button(lambda: show_ledger(str(ledger)))
     await do(ledger_read)
+
+
+async def _draw_choice(session: Session, body: Tag) -> None:
+    """Other data are about other people: make a ledger for them, or choose theirs."""
+    body.clear()
+    with body:
+        await NewLedger(session).start()
 
 
 def _grant_button(do: Do) -> None:
@@ -267,9 +277,10 @@ class NewLedger:
 
     async def start(self) -> None:
         """Draw the form, then the ledgers found."""
+        is_first = self._session.setup.ledger is None
         verdict(
             "plain",
-            "No ledger: nothing can be spent.",
+            "No ledger: nothing can be spent." if is_first else "The ledger in use stays as it is.",
             "A ledger records the privacy budget for these people, and what has been spent. Make one ledger per population, and keep it.",
             is_status=False,
         )

@@ -301,7 +301,7 @@ class MorePanel:
             Tag("p", "s sub", "They apply to the next run.")
 
 
-MOST_BINS = 40
+MOST_BINS, MOST_LINES = 40, 200
 SHORT = 14
 FIRST_CLASSES = {"ascending": "Smallest first", "descending": "Largest first"}
 
@@ -362,8 +362,9 @@ def distributions(lines: Sequence[JobAnswer]) -> None:
 
 
 def _before_after(line: JobAnswer) -> None:
-    bins = list(zip(line["bins"], line["before"], line["after"], strict=True))
-    bins = [bins[place] for place in _order(line["bins"])][:MOST_BINS]
+    values = list(zip(line["bins"], line["before"], line["after"], strict=True))
+    values = [values[place] for place in _order(line["bins"])]
+    bins = together(values)
     most = max((max(before, after) for _, before, after in bins), default=0) or 1
     with Tag("div", "row between s"):
         Tag("b", "b clip", line["name"], title=line["name"])
@@ -380,16 +381,38 @@ def _before_after(line: JobAnswer) -> None:
                 Tag("b").style(f"bottom:{100 * after / most:.1f}%")
         Tag("u", text=share_text(most), aria_hidden="true")
     with Tag("div", "row between s sub ends", aria_hidden="true"):
-        Tag("span", "clip", str(bins[0][0]) if bins else "")
-        Tag("span", "clip r", str(bins[-1][0]) if len(bins) > 1 else "")
+        Tag("span", "clip", str(values[0][0]) if values else "")
+        Tag("span", "clip r", str(values[-1][0]) if len(values) > 1 else "")
     with Tag("details", "s"):
         Tag("summary", text="As a table")
         with table({"Value": "", "Before": "r", "After": "r"}):
-            for label, before, after in bins:
+            for label, before, after in values[:MOST_LINES]:
                 with Tag("tr"):
                     Tag("td", "", str(label))
                     Tag("td", "r", share_text(before))
                     Tag("td", "r", share_text(after))
+
+
+def together(values: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Neighbouring values in one bar each, where there are more values than bars.
+
+    Examples
+    --------
+    >>> together([(str(n), 0.25, n / 6) for n in range(4)]) == [(str(n), 0.25, n / 6) for n in range(4)]
+    True
+    """
+    width = -(-len(values) // MOST_BINS)
+    if width <= 1:
+        return list(values)
+    groups = [values[start : start + width] for start in range(0, len(values), width)]
+    return [
+        (
+            f"{group[0][0]} to {group[-1][0]}" if len(group) > 1 else group[0][0],
+            sum(before for _, before, _ in group),
+            sum(after for *_, after in group),
+        )
+        for group in groups
+    ]
 
 
 def _order(labels: Sequence[str]) -> Sequence[int]:

@@ -48,7 +48,7 @@ __all__ = ["build", "next_hidden", "repeated", "window_of"]
 ABOUT = "tables whose cells nobody can derive, with a proof"
 METHODS = {"hide": "Hide cells", "round": "Round all numbers"}
 FEW = {"number": "as few cells as possible", "value": "as little value as possible"}
-ATTACKERS = {"contributors": "contributors who know their own part", "outsider": "only outsiders"}
+ATTACKERS = {"contributors": "contributors and outsiders", "outsider": "only outsiders"}
 SAYS = {"value": "True number", "published": "As published"}
 SPEC = "louver-explore.toml"
 REGISTERED = ("registry", "person", "new_population")
@@ -104,6 +104,7 @@ class _ProtectPage:
             if found is None:
                 return
             self._state.attributes = [one["name"] for one in found["attributes"]]
+            self._state.columns = [*self._state.attributes, *found["left"]]
             self._state.numbers = list(found["numbers"])
         with tag("div", "across form"):
             with card("stack form"):
@@ -142,7 +143,7 @@ class _ProtectPage:
 
     def _draw_choices(self) -> None:
         state = self._state
-        columns = {name: name for name in state.attributes}
+        columns = {name: name for name in state.columns}
         numbers = {name: name for name in state.numbers}
         with tag("div", "pad part"):
             tag("h3", text="How they are protected")
@@ -177,7 +178,7 @@ class _ProtectPage:
                 state.with_register,
                 partial(self._set, "with_register"),
             )
-            people_choices(self._session, state, state.attributes)
+            people_choices(self._session, state, state.columns)
         with tag("div", "pad"):
             with tag("div", "row between"):
                 tag("span", "s", "Search")

@@ -59,6 +59,7 @@ class Protects:
     """What the page keeps between visits."""
 
     attributes: list[str] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
     numbers: list[str] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
     rules: list[dict[str, Any]] = field(default_factory=lambda: [{"rule": "frequency", "minimum": 3}])
@@ -212,6 +213,7 @@ def rule_text(rule: JobAnswer) -> str:
         "zero": "all contributors have 0; range up to {up:g}",
         "p-q": "known to {q:g} %, estimated to within {p:g} %",
     }[rule["rule"]].format(**rule)
+    words = words.replace("the 1 largest have", "the largest has")
     return words + (f"; range {rule['range']:g} %" if "range" in rule else "")
 
 

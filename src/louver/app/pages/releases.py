@@ -38,7 +38,13 @@ from louver.release.verify import TOGETHER, judge_all
 
 __all__ = ["build"]
 
-KINDS = {"anonymize": "Microdata", "groups": "Group sizes", "topdown": "TopDown", "audit": "Tables"}
+KINDS = {
+    "anonymize": "Microdata",
+    "groups": "Group sizes",
+    "topdown": "TopDown",
+    "audit": "Tables",
+    "protect": "Protected tables",
+}
 APART = (
     "Compare within a panel, never across: an exact count, k and epsilon are different promises, and lost detail is not an error. Epsilon "
     "and rho, or different neighbour relations, cannot be compared either. Errors are as published; none was measured against the truth."

@@ -52,7 +52,7 @@ FORMS = {"": "exact fractions", "4": "rounded to 0.01 %", "3": "rounded to 0.1 %
 SAYS = {"range": "What outsiders can derive", "share": "Published %", "count": "True count"}
 TILES = {
     "small": ("S", "small, exact"),
-    "certain": ("C", "tell a status"),
+    "certain": ("C", "reveal a status"),
     "exact": ("E", "exact"),
     "narrow": ("N", "2 to 10 fit"),
     "safe": ("", "safe"),
@@ -163,6 +163,7 @@ class _TablesPage:
             self._say(
                 "plain", "This is not a table yet.", "Put at least one attribute on Rows and one on Columns."
             )
+            self._show_numbers(False)
             return
         try:
             arranged = self.arranged()
@@ -308,7 +309,7 @@ class _TablesPage:
         await self.look(only=only, lines=(0, 60))
 
     def _draw_grid(self) -> None:
-        with Tag("section", "card grid"):
+        with Tag("section", "card grid") as self.table:
             with Tag("div", "row between gridtop"):
                 segments(SAYS, "range", lambda says: self.look(says=says), "Content of cells")
                 self.row_counts = Tag("span", "s sub")
@@ -346,8 +347,14 @@ class _TablesPage:
             await self.look(lines=(max(0, found[0] - 60), found[0] + 60))
             self.grid.run_method("goto", *found)
 
+    def _show_numbers(self, are_there: bool) -> None:
+        """Show the six counts and the table; those of another table would be taken for this one's."""
+        for part in (self.tiles, self.table):
+            part.classes(**({"remove": "gone"} if are_there else {"add": "gone"}))
+
     def _paint(self, found: dict[str, Any]) -> None:
         self.number += 1
+        self._show_numbers(True)
         summary, tiles = found["summary"], found["tiles"]
         for state, (_, number) in self.tile.items():
             number.set_text(f"{tiles[state]:,}")

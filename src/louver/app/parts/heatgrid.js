@@ -4,7 +4,7 @@ const TALLEST = 1.2e7; // px: browsers end at about 33 million; of more lines a 
 const STATE = ["zero", "small", "certain", "exact", "narrow", "safe"];
 const FLASH = 1600; // ms that cells stay outlined which knowledge has just made fall; without motion they stay so until the next change
 const MARK = ["", "S", "C", "E", "N", ""];
-const SPOKEN = ["exact zero", "exact and small", "tells a status", "exact", "narrow", "safe"];
+const SPOKEN = ["exact zero", "exact and small", "reveals a status", "exact", "narrow", "safe"];
 const SCALE = { states: STATE, marks: MARK, spoken: SPOKEN }; // a window may bring another; its first state is hatched
 export default {
   template: `

@@ -182,7 +182,7 @@ def _errors(levels: Sequence[Mapping[str, Any]]) -> list[str]:
         table(header, lines),
         figure(drawn, "Forecast L1 error of every level, before and after post-processing."),
         "<p>Errors are forecast by running the mechanism again on the release itself with other noise: <em>before</em> is the error of the "
-        "measurements as drawn, <em>after</em> the expected error of this release. The L1 error adds up how"
+        "measurements as drawn, <em>after</em> the expected error of this release. The L1 error adds up how "
         "many groups are counted at a wrong size; the earth mover's distance (EMD) adds up the same for groups of at most each size, so "
         "that it also measures how far off they are. Noise is given as the standard deviation of one count: as drawn, and after the levels "
         "are combined.</p>",

@@ -1,6 +1,6 @@
 """Counts of any union of leaves of a release, with standard errors and 90 % intervals, from the release folder alone.
 
-A union is taken apart into whole regions and what is left in partly covered families (`error_model`); what is known of their errors is in
+A union is split into whole regions and the rest, in partly covered families (`error_model`); the errors of both are described in
 `data/errors.parquet` and `data/regions.parquet`.
 
 The people of every region, which a tree or a map of the regions shows, are read here too.
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 MOST_ROWS = 100
-"""Number of rows up to which a query is reported with its zeros; of longer ones only the rows with people in them."""
+"""Maximum number of rows of a query that is reported with its zeros; longer ones are reported without."""
 
 MOST_SHOWN = 40
 
@@ -64,7 +64,7 @@ class AreaCount:
 
     @property
     def rating(self) -> str:
-        """How good the number is by itself, from half the width of its interval."""
+        """The rating of the number by itself, from half the width of its interval."""
         return rate_error((self.upper_90 - self.lower_90) / 2 / max(self.count, 1))
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class AreaCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Area(Shown):
-    """What a release says about some of its leaves together.
+    """The counts of some leaves of a release together.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Area(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ErrorTree:
-    """Regions of a release, its counts, and what is known of their errors.
+    """Regions of a release, its counts, and their errors.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _runs(leaves: Ints) -> list[tuple[int, int]]:
 
 
 def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
-    """What a release says about the leaves and regions named by a file or a list."""
+    """The counts of the leaves and regions listed in a file or a sequence."""
     opened = OpenRelease.of(release, run)
     name = "leaves"
     if isinstance(leaves, str | Path):
@@ -244,7 +244,7 @@ class OpenRelease:
 
     @classmethod
     def of(cls, release: Path, run: Run | None = None) -> OpenRelease:
-        """Read what a release says about itself and its errors."""
+        """Read a release's manifest and errors."""
         promise, folder = _promise(release)
         codes, tree, queries = open_errors(folder, promise, run)
         leaves_of = _leaves_of(codes, tree.starts)
@@ -262,7 +262,7 @@ class OpenRelease:
         return _places(named, self.leaves_of, name, self.promise.levels[-1])
 
     def area(self, chosen: Ints, run: Run | None = None) -> Area:
-        """What the release says about some leaves combined."""
+        """The counts of some leaves combined."""
         return _area(self, chosen, run)
 
 
@@ -290,7 +290,7 @@ def _tabulated(leaves: Sequence[str]) -> dict[str, Sequence[int]]:
 
 
 def _area(opened: OpenRelease, chosen: Ints, run: Run | None) -> Area:
-    """What a release says about some leaves."""
+    """The counts of some leaves."""
     promise, folder, tree, queries = opened.promise, opened.folder, opened.tree, opened.queries
     is_possible, whole = ~_structural_zeros(promise), tree.region_of(chosen)
     counts: list[AreaCount] = []
@@ -350,7 +350,7 @@ def _counts(
 
 
 def _promise(release: Path) -> tuple[TopDown, Folder]:
-    """What a release says about itself."""
+    """The manifest and promise of a release."""
     manifest = read_manifest(release)
     if manifest.verb != "topdown":
         raise InputError(
@@ -413,14 +413,14 @@ def _regions(
     level = np.array(rows["level"].to_pylist())
     spans = [np.flatnonzero(level == name) for name in promise.levels]
     if any(len(span) == 0 or span[-1] - span[0] + 1 != len(span) for span in spans):
-        raise Malformed("the regions of a level do not stand together")
+        raise Malformed("the regions of a level are not contiguous")
     codes, parents = rows["region"].to_pylist(), rows["parent"].to_pylist()
     starts = []
     for above, here in pairwise(spans):
         place = {codes[i]: k for k, i in enumerate(above)}
         parent = np.array([place[parents[i]] for i in here])
         if (np.diff(parent) < 0).any() or len(np.unique(parent)) != len(above):
-            raise Malformed("the regions do not stand in the order of their parents")
+            raise Malformed("the regions are not in the order of their parents")
         starts.append(np.searchsorted(parent, np.arange(len(above) + 1)).astype(np.int64))
     own, final = (tuple(part[span] for span in spans) for part in values)
     return [[codes[i] for i in span] for span in spans], starts, own, final
@@ -492,14 +492,14 @@ def read_leaves(path: Path, columns: Sequence[str]) -> list[tuple[int, str]]:
             f"{path.name} does not exist; correct the name.", file=path.name, option="--leaves"
         ) from None
     except (OSError, ValueError, csv.Error):
-        message = f"{path.name} is no text with one leaf a line; give one."
+        message = f"{path.name} is not a text file with one leaf per line; give one."
         raise InputError(message, file=path.name, option="--leaves") from None
     if rows and set(columns) <= set(rows[0][1]):
         places = [rows[0][1].index(column) for column in columns]
         rows = [(i, [row[k] if k < len(row) else "" for k in places]) for i, row in rows[1:]]
     for number, row in rows:
         if len(row) not in (1, len(columns)):
-            message = f'{path.name} has {len(row)} columns on row {number}; give one leaf a line, or a header with "{columns[-1]}".'
+            message = f'{path.name} has {len(row)} columns on row {number}; give one leaf per line, or a header with "{columns[-1]}".'
             raise InputError(message, file=path.name, row=number)
     return [(number, "/".join(row).rstrip("/")) for number, row in rows]
 
@@ -531,7 +531,7 @@ def _places(
                 raise InputError(message, file=name, row=number)
             found[leaf] = number
     if not found:
-        raise InputError(f"{name} lists no leaves; give one a line.", file=name, option="--leaves")
+        raise InputError(f"{name} lists no leaves; give one per line.", file=name, option="--leaves")
     return np.array(sorted(found), np.int64)
 
 

@@ -32,7 +32,7 @@ COLUMNS = ("area", "leaf")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AreaTable(Shown):
-    """What a release says about several areas.
+    """The counts of several areas of a release.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _row(name: str, area: Area, count: AreaCount) -> dict[str, Any]:
 def read_areas(
     release: Path, areas: str | Path | Mapping[str, Sequence[str]] | None, run: Run | None = None
 ) -> AreaTable:
-    """What a release says about every area listed in a file or in a mapping of names to leaves; of its spine by default."""
+    """The counts of every area listed in a file or in a mapping of names to leaves; by default those of the release's spine."""
     name = "areas"
     if areas is None:
         return _of_spine(release, run)

@@ -1,8 +1,8 @@
-"""What is known about the error of published numbers, by level, query and class of the number.
+"""The error of published numbers, by level, query and class of the number.
 
 Every region has two variances for a row of a query, those of least squares (`subspaces`): its own, from its subtree alone, and
-the final one, whose root is its `unit`. A number's class is given by its size in units. For each class the model
-says, in units, how far off the truth was from numbers of this class in simulations; and how the error of a parent's children,
+the final one, whose root is its `unit`. A number's class is given by its size in units. For each class the model gives, in units, the
+difference between the truth and numbers of this class in simulations; and how the error of a parent's children,
 apart from the parent's own, compares with their own variances.
 
 Unions of leaves are split into families, and their errors are calibrated on unions of simulated leaves.
@@ -191,7 +191,7 @@ class ErrorModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """What is known about the children of one parent, for the rows of a query.
+    """The errors of the children of one parent, for the rows of a query.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's gene
 
 
 def family_of(classes: ErrorClasses, numbers: Ints, own: Floats, final: Floats) -> Family:
-    """What the model says about children with these numbers (children, rows) and variances (children,), zero for exact ones."""
+    """The model's errors for children with these numbers (children, rows) and variances (children,), zero for exact ones."""
     units = np.sqrt(final)[:, None]
     place = classes.place(in_units(numbers, units))
     return Family(classes.within[place] * np.where(final > 0, own, 0.0)[:, None], classes.bias[place] * units)

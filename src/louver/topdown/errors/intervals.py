@@ -1,17 +1,17 @@
-"""How far off every published number may be: a standard error and a 90 % interval, simulated from the measurements themselves.
+"""The error of every published number: a standard error and a 90 % interval, simulated from the measurements themselves.
 
-A truth is drawn that is as likely as any given the measurements, by what "bayes" learns from them, whatever the release was estimated
-by: a release is smoother than the truth it came from, and errors simulated from it are too small. The draw is measured again with noise of
-the same distributions under public seeds, and estimated by the release's estimator. Every simulation gives pairs, what was true
-and what came out, for all regions above the leaves and some thousand leaves. A published number is off as the truth was off where
-the same came out, in units of what least squares leave uncertain (`error_model`). Where too few numbers come out to be pooled, least
-squares themselves are relied on. Whether the truth is still rougher than the draws, the measurements tell.
+A truth is drawn from the posterior that "bayes" learns from the measurements, whichever estimator made the release: a release is smoother
+than the truth behind it, and errors simulated from it are too small. The draw is measured again with noise of the same distributions under
+public seeds, and estimated by the release's estimator. Every simulation gives pairs of a true and a resulting number, for all regions
+above the leaves and some thousand leaves. The error of a published number is that of equal results in simulations, in units of the
+least-squares uncertainty (`error_model`). Where results are too few to be pooled, the least-squares errors are used. The measurements show
+whether the truth is still rougher than the draws.
 
-Where the truth is rougher than what is drawn, simulations understate errors. Each region's own noisy answer y, less what was
-published, is the error of what was published plus noise: r = (truth - published) + noise. Noise and its part in the
-published number are the same in simulations, so E r^2 differs from that of simulations by what the squared error does. The
-ratio of squared errors is therefore 1 + (mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without
-any assumption about the truth but that the estimator answers noise there as it does in simulations.
+Where the truth is rougher than the draws, simulations understate errors. Each region's own noisy answer y minus the published number is
+the error of the published number plus noise: r = (truth - published) + noise. Noise and its part in the
+published number are the same in simulations, so E r^2 differs from that of simulations by as much as the squared error does. The
+ratio of squared errors is therefore 1 + (mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without any assumption
+about the truth except that the estimator reacts to noise there as it does in simulations.
 
 Notes
 -----
@@ -93,7 +93,7 @@ SIZES = (0, 1, 10, 50, 100, 250, 1_000)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Numbers of one query in whole families of one level that came out of a simulation, and what was true.
+    """Numbers of one query in whole families of one level that resulted from a simulation, and the true ones.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Sample:
     is_fixed : ndarray of bool, shape (regions, rows)
         Whether public knowledge leaves only one possible number.
     seen, simulated : Squares
-        Of a region's own noisy answers less what was published, and of simulated ones less what came out; where anybody is.
+        Of a region's own noisy answers minus the published numbers, and of simulated answers minus the results, where anybody is.
     """
 
     regions: Ints
@@ -119,7 +119,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownError:
-    """What simulations reveal about a release.
+    """The findings of the simulations of a release.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def simulate_errors(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> KnownError | None:
-    """Simulate a release about as often as its design says, alongside the measurements it came from; None if it says never.
+    """Simulate a release about as often as its design says, alongside the measurements it came from; None if the design has no simulations.
 
     Where leaves are few there are more simulations, where cells are many fewer.
     """
@@ -451,7 +451,7 @@ def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final
 def _known_bounds(
     problem: Problem | None, level: int, query: Query, region: Ints, row: Ints
 ) -> tuple[Ints, Ints]:
-    """What public knowledge says of some rows: none below zero, and sets of types within their bounds."""
+    """Public bounds on some rows: none below zero, and sets of types within their bounds."""
     least, most = np.zeros(len(region), np.int64), np.full(len(region), np.iinfo(np.int64).max)
     if problem is None or not problem.implied.constrained[level] or not len(region):
         return least, most
@@ -484,7 +484,7 @@ def _masks(problem: Problem, query: Query) -> Ints:
 def bias_by_size(
     plan: QueryPlan, queries: Sequence[Query], samples: dict[tuple[int, int], list[Sample]]
 ) -> tuple[tuple[str, str, int, int, float], ...]:
-    """Mean of truth minus published number by size class of the true number: what non-negativity and shrinking do."""
+    """Mean of truth minus published number by size class of the true number: the effect of non-negativity and shrinking."""
     lines = []
     for (level, place), parts in samples.items():
         off = np.concatenate([s.off.ravel() for s in parts])
@@ -541,7 +541,7 @@ def roughness(seen: Squares, simulated: Squares, error: float) -> float:
 def own_answers(
     plan: QueryPlan, noisy: NoisyCounts, level: int, queries: Sequence[Query], regions: Ints
 ) -> list[Floats]:
-    """What a level's own measurements say about the rows of queries, weighted by precision: arrays (regions, rows).
+    """Estimates of the rows of queries from a level's own measurements, weighted by precision: arrays (regions, rows).
 
     Regions that were not measured have NaN.
 
@@ -571,7 +571,7 @@ def own_answers(
 def _answer(
     queries: Sequence[Query], weights: Sequence[Floats], query: Query, answers: Sequence[Ints]
 ) -> Floats:
-    """Mean of what every query whose rows lie within those of `query` says, by precision; NaN where there is none."""
+    """Precision-weighted mean of the estimates from all queries whose rows lie within those of `query`; NaN if there is none."""
     total = np.zeros((len(answers[0]), query.n_rows))
     precision = np.zeros((1, query.n_rows))
     for own, answer, relative in zip(queries, answers, weights, strict=True):

@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What all levels share."""
+    """Data that all levels share."""
 
     problem: Problem
     noisy: NoisyCounts
@@ -24,14 +24,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelSource:
-    """Where the families of a level come from."""
+    """Source of the families of a level."""
 
     known: Shared[Known]
     level: int
     parents: SparseLevel | None
 
     def gather(self, span: Span, run: Run) -> Families:
-        """The children of some parents, and what they are fitted to."""
+        """The children of some parents, and their evidence."""
         run.check()
         known = self.known.value
         return Families.gather(known.problem, self.level, self.parents, span, known.noisy, known.tree)

@@ -1,13 +1,13 @@
 """Empirical Bayes: posterior means of the children's counts, with priors learnt from the measurements of their level.
 
 A child is expected to have the composition of its parent. How far children depart from that is learnt, for all children of a level
-together, from the noisy answers and the parents' estimates alone; the records are never looked at. The posterior means,
-each with its variance, then take the place of the evidence in the constrained least squares, which rounding follows
-as ever: invariants, bounds, zeros and sums hold whatever the prior says.
+together, from the noisy answers and the parents' estimates alone; the records are never opened. The posterior means,
+each with its variance, then take the place of the evidence in the constrained least squares, followed by rounding as usual: invariants,
+bounds, zeros and sums hold whatever the prior.
 
 Notes
 -----
-**Privacy**: post-processing of what was measured and published.
+**Privacy**: post-processing of measurements and published data.
 **Departs**: from Abowd et al. (2019), whose objective is the measurements alone; that is the estimator "plain".
 """
 
@@ -43,7 +43,7 @@ _Sample = tuple[Families | None, Entries, Floats, Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelPrior:
-    """What was learnt about a level: a prior, and its regions' people (regions, types) by least squares; and what steers a draw."""
+    """The prior learnt for a level, its regions' people (regions, types) by least squares, and the settings of a draw."""
 
     prior: CellPrior | LeafPrior
     totals: Floats
@@ -98,7 +98,7 @@ def learn_level(
         Standard deviations by which a cell of small share may be moved below its evidence; None for any.
     engine : Engine
     run : Run, optional
-        Asked whether to go on.
+        Checked for cancellation.
     """
     is_last, variances = _is_leaf_prior(problem, level), tree.cell_variance[level]
     looking = engine.map(partial(_look_at_batch, source, engine.share(variances)), batches, run)
@@ -124,7 +124,7 @@ def learn_level(
 def _look_at_batch(
     source: Shared[LevelSource], variances: Shared[Floats], span: Span, run: Run
 ) -> tuple[Floats, _Sample | None]:
-    """What a prior is learnt from, of one batch: all totals, and what is sampled, if anything is."""
+    """The data of one batch for learning a prior: all totals, and the sampled entries, if any."""
     problem, level = source.value.known.value.problem, source.value.level
     is_last, every = _is_leaf_prior(problem, level), learning_stride(problem, level)
     start, stop = region_range(problem.spine, level, span)

@@ -1,4 +1,5 @@
-"""Empirical Bayes above the leaves: a cell's mean is its parent's share of the child's total, times a factor of its group and one of its own.
+"""Empirical Bayes above the leaves: a cell's mean is its parent's share of the child's total, times a factor of its group and one of its
+own.
 
 The cells of a group (a race, by age) have much in common in how they depart from the parent: what the answers of one cell say about
 the factor helps the others. Totals remain those of least squares, whose error is small in comparison.
@@ -159,10 +160,10 @@ def leans_on_marginals(problem: Problem, level: int) -> bool:
 def cell_evidence(
     problem: Problem, families: Families, entries: Entries, variances: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """What is known of each cell before any prior: value, variance, and the weight of its own term in the objective.
+    """The evidence about each cell before any prior: value, variance, and the weight of its own term in the objective.
 
-    Where marginals are better known than cells, each cell gets what their rows imply if the other cells of a row are what is
-    expected of them, and so uncertain.
+    Where marginals are more precise than cells, each cell gets the value that their rows imply if the other cells of a row have their
+    expected values, with the corresponding variance.
     """
     evidence = families.evidence
     values = np.asarray(evidence.values[evidence.detailed][entries.child, entries.cell], np.float64)
@@ -188,7 +189,7 @@ def cell_evidence(
 def _with_prior(
     values: Floats, noise: Floats, own: Floats, mean: Floats, variance: Floats
 ) -> tuple[Floats, Floats]:
-    """A cell's own term in the objective, with what the prior adds to it.
+    """A cell's own term in the objective, with the contribution of the prior.
 
     The prior is taken as the normal one that turns evidence (values, noise variance) into this posterior. Only the part of the
     evidence that is not in other marginals, of weight `own`, is in the cell's term.

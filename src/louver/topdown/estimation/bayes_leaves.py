@@ -58,7 +58,7 @@ class LeafPrior:
     Parameters
     ----------
     seen : Seen
-        What noisy counts say about counts.
+        Likelihoods of counts given noisy counts.
     sizes : ndarray, shape (classes, sizes)
         Weights of a leaf's size over the one expected of it, by that expectation.
     cuts : ndarray
@@ -66,7 +66,7 @@ class LeafPrior:
     factors : ndarray, shape (classes, factors)
         Weights of what is common to a group of cells, by its share.
     division : Division
-        What each leaf is expected to have of its parent's people.
+        Expected shares of the leaves in their parent's people.
     """
 
     seen: Seen
@@ -111,7 +111,7 @@ class LeafPrior:
 class _Leaves:
     """Entries leaf by leaf and, within a leaf, group by group and unit by unit, as the kernel takes them.
 
-    A unit is a row of the query whose answers tell most about a leaf (`primary_query`): a cell, or several cells whose sum was
+    A unit is a row of the most informative query about a leaf (`primary_query`): a cell, or several cells whose sum was
     measured better than they were.
     """
 
@@ -336,7 +336,7 @@ def _mixing_weights(likelihood: Floats, kind: Ints, weights: Floats, usual: Floa
 def _adding_up(problem: Problem, entries: Entries, mean: Floats) -> Floats:
     """Posterior means with one factor for each cell of a family, so that its children add up to the parent.
 
-    The constrained solve would have them add up too, but by shifts that ignore how large a mean is.
+    The constrained solve would also make them add up, but by shifts that ignore the size of the means.
     """
     place = entries.family * problem.n_cells + entries.cell
     held = np.bincount(place, mean)[place]
@@ -375,7 +375,7 @@ def primary_query(queries: Sequence[Query], variances: Sequence[float]) -> int:
 
 
 def _total_answer(evidence: Evidence, variances: Sequence[float], primary: int) -> tuple[Floats, float]:
-    """What all other answers say about the children's totals, and its variance; below zero where there are none."""
+    """Estimates of the children's totals from all other answers, and their variance; below zero if there are none."""
     n_children = len(evidence.values[primary])
     weighted_sum, precision = np.zeros(n_children), 0.0
     for i, (query, variance) in enumerate(zip(evidence.queries, variances, strict=True)):

@@ -2,12 +2,12 @@
 
 Without further knowledge every leaf that may have people expects the same number. A public covariate, such as housing units or the last
 census' count, shifts this towards its own proportions, as far as the measurements support it: a group of cells is divided in
-proportion to a weighted mean of even shares and of each covariate's shares. The weights are not negative and sum to one, so that a
-covariate without any bearing gets a weight near zero and costs nothing.
+proportion to a weighted mean of even shares and of each covariate's shares. The weights are not negative and sum to one, so that an
+irrelevant covariate gets a weight near zero and does no harm.
 
 Notes
 -----
-**Privacy**: post-processing. Weights are learnt from noisy answers and from public files; the records are never looked at.
+**Privacy**: post-processing. Weights are learnt from noisy answers and from public files; the records are never opened.
 **Implements**: weighted least squares on the simplex (Lawson and Hanson, 1974, chapter 23, for the signs).
 """
 
@@ -48,7 +48,7 @@ class Division:
 
     @classmethod
     def even(cls, problem: Problem) -> Division:
-        """No covariate counts."""
+        """A division without covariates."""
         speaks = np.array([one.cells for one in problem.covariates]).reshape(-1, problem.n_cells)
         named = np.column_stack([problem.type_of, speaks.T.astype(np.int64)])
         groups, group_of = np.unique(named, axis=0, return_inverse=True)

@@ -15,7 +15,7 @@ __all__ = ["Draws"]
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """A key of a draw, or of one level of it.
+    """The key of a draw, or of one of its levels.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The estimators by name: what the children of a parent are fitted to.
+"""The estimators by name; they differ in the evidence to which the children of a parent are fitted.
 
 All three solve the same constrained least squares and round the solution in the same way. They differ in the evidence: the children's
-own answers ("plain", Algorithm 1 as the paper has it), what their whole subtrees say ("least-squares"), or posterior means of that with
-a prior learnt for each level ("bayes").
+own answers ("plain", Algorithm 1 as the paper has it), the measurements of their whole subtrees ("least-squares"), or posterior means of
+that with a prior learnt for each level ("bayes").
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Estimator:
     def gather_evidence(
         self, problem: Problem, noisy: NoisyCounts, *, engine: Engine, run: Run | None
     ) -> TreeEvidence | None:
-        """What the subtree of each region says about it; None where only its own answers count, as they stand."""
+        """The evidence of the subtree of each region; None if only the region's own answers are used."""
         if differs_by_region(problem):
             return gather_evidence(problem, noisy, engine=engine, run=run, is_climbing=False)
         return None

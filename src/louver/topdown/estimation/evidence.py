@@ -1,4 +1,4 @@
-"""Generalised least squares over the tree: what all measurements in its subtree say about a region.
+"""Generalised least squares over the tree: the evidence of all measurements in its subtree about a region.
 
 The upward pass: a region's evidence is its own measurements and the sum of its children's, each weighted by its
 precision. TopDown's constrained solves, parent by parent, are the downward pass: they divide a region among its children by the
@@ -175,7 +175,7 @@ def gather_evidence(
 
 @dataclass(frozen=True, slots=True)
 class _Climb:
-    """A method for the upward pass, and where the work is done."""
+    """A method for the upward pass, and the engine that runs it."""
 
     problem: Problem
     known: Shared[Known]
@@ -388,7 +388,7 @@ def _climb_labels(known: Shared[Known], step: Shared[_LabelStep], span: Span, ru
 
 
 def _own_information(known: Known, cells: KeptLabels, level: int, start: int, stop: int) -> Floats:
-    """What the answers of some regions say about their cells, weighted by precision; queries that are not products are left out."""
+    """The answers of some regions mapped to their cells, weighted by precision; queries that are not products are left out."""
     load = known.problem.workloads[level]
     answers = known.noisy.read(level, start, stop)
     found = np.zeros((stop - start, known.problem.n_cells))
@@ -433,7 +433,7 @@ def _as_marginals(
 
 
 def _shared_out(masks: Iterable[int], precision: Floats) -> dict[int, Floats]:
-    """What each marginal adds to the precision on its own subspace, in addition to those that contain it."""
+    """The precision that each marginal adds on its own subspace, in addition to the marginals that contain it."""
     found: dict[int, Floats] = {}
     for mask in sorted(masks, key=int.bit_count, reverse=True):
         own = precision[:, mask] - sum(w for other, w in found.items() if other & mask == mask)

@@ -1,6 +1,6 @@
 """Estimation: from noisy answers to integer histograms of every region, level by level.
 
-It never opens the records. What it computes depends on the problem and the noisy answers alone: not on the
+It never opens the records. The result depends on the problem and the noisy answers alone: not on the
 number of workers, on where it was interrupted, or on the machine's load.
 
 On the first run the solver is compiled by a child process while the rounding is compiled here.
@@ -146,7 +146,7 @@ def estimate(
     noisy : NoisyCounts
         Answers of the workloads.
     estimator : str
-        A name in `ESTIMATORS`: what the children of a parent are fitted to.
+        A name in `ESTIMATORS`.
     shrink : float, optional
         For "bayes": the most standard deviations by which a cell with a small share may be moved below its evidence.
     kept_margin : ndarray of int64, shape (cells,), optional
@@ -193,8 +193,8 @@ def estimate_by_level(
 ) -> Iterator[tuple[SparseLevel, LevelReport]]:
     """The same level by level, the root first; for the leaves, only those of the parents `among`, if given.
 
-    With `draws`, what "bayes" infers is sampled rather than averaged: the levels are one truth as likely as any
-    given the answers. Progress is reported as `doing` the level.
+    With `draws`, the posterior of "bayes" is sampled rather than averaged: the levels are a draw of the truth given the answers. Progress
+    is reported as `doing` the level.
     """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)

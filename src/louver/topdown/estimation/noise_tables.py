@@ -1,4 +1,4 @@
-"""What a noisy count says about a count whose mean is known: tables over noisy values and means.
+"""The likelihood of a count with known mean, given a noisy count: tables over noisy values and means.
 
 The count is negative binomial, the noise discrete Laplace or Gaussian. All that is public.
 """

@@ -1,6 +1,6 @@
 """Least squares over a tree whose regions differ in what was measured, how precisely, and which labels can occur at all.
 
-The labels of some attributes are kept whole: those that queries merge, and those that public bounds speak of. On every subspace of the
+The labels of some attributes are kept whole: those that queries merge, and those that public bounds refer to. On every subspace of the
 other attributes (`subspaces`) a region then has a matrix over these labels in place of a number. Binnings of the labels need not
 commute, regions may lack a query or all of them, and labels that cannot occur in a region are left out of its matrix: all of it is exact.
 
@@ -145,7 +145,7 @@ class KeptLabels:
         return groups, mask
 
     def information(self, query: Query) -> Floats | None:
-        """What one answer of precision 1 adds to the matrices (subspaces, labels, labels)."""
+        """The contribution of one answer of precision 1 to the matrices (subspaces, labels, labels)."""
         found = self.factors(query)
         if found is None:
             return None
@@ -156,7 +156,7 @@ class KeptLabels:
         return np.asarray(np.where(inside[:, None, None], factor * (groups.T @ groups), 0.0))
 
     def spread(self, query: Query) -> Floats:
-        """What the covariances (subspaces, labels, labels) add to the mean variance of a query's rows."""
+        """The contribution of the covariances (subspaces, labels, labels) to the mean variance of a query's rows."""
         found = self.factors(query)
         if found is None:
             return np.zeros((self.spaces.n_sets, self.n_labels, self.n_labels))
@@ -312,7 +312,7 @@ class LabelTree:
     def _downwards(
         self, problem: Problem, level: int, above: Floats | None
     ) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Covariances of regions from their own subtrees, and given what is known of their parents."""
+        """Covariances of regions from their own subtrees, and given their parents' estimates."""
         n_levels = problem.spine.n_levels
         if above is None:
             own = self.covariances(level, 0, 1, n_levels)

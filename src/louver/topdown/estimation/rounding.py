@@ -3,8 +3,8 @@
 Where the constraints are integral by structure compiled code finds the optimum; otherwise an integer program
 does. The root, which has no parent, is rounded type by type.
 
-The failsafe finds children for a parent whose counts cannot be divided among them. It should never be needed while implied constraints are complete. Where it is, the children keep every bound of
-their own, and depart as little as possible from adding up to the parent.
+The failsafe finds children for a parent whose counts cannot be divided among them. It should never be needed while implied constraints are
+complete. If it is used, the children keep every bound of their own, and depart as little as possible from adding up to the parent.
 
 Notes
 -----
@@ -155,7 +155,7 @@ def _floors_and_ranks(by_child: Floats, first_node: int, cells: Ints) -> tuple[I
 
 
 def round_root(problem: Problem, families: Families, cells: Ints, real: Floats) -> tuple[Ints, bool]:
-    """Round the root's counts; their sum becomes the integer nearest to what it was.
+    """Round the root's counts; their sum becomes the nearest integer.
 
     Notes
     -----
@@ -215,7 +215,7 @@ FUDGE = 1.0  # persons allowed beyond the distance; the paper's value
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rescue:
-    """What the failsafe did for one parent.
+    """The result of the failsafe for one parent.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 A marginal query M_q over the attributes q has M_q'M_q = product of identities (attributes in q) and of ones
 (the others). All of these commute: the cells split into one subspace for every set S of attributes (constant over the
 others, summing to zero over each of S), and on it M_q'M_q is n / n_q times the identity where S is part of q, zero
-otherwise. A precision that is a weighted sum of them is one number for every S, and so is what adding regions up
-makes of it. Sets are bit masks.
+otherwise. A precision that is a weighted sum of them is one number for every S, and remains one when regions are added up. Sets are bit
+masks.
 
 Notes
 -----
@@ -73,7 +73,7 @@ class Subspaces:
         return found
 
     def spread(self, query: Query) -> Floats:
-        """What the variance (sets,) of each subspace adds to the variance of one row of a marginal."""
+        """The contribution of the variance (sets,) of each subspace to the variance of one row of a marginal."""
         whole = mask_of(query)
         added = np.zeros(self.n_sets)
         for mask in range(self.n_sets):

@@ -1,15 +1,15 @@
-"""Sharing out: every class of the first release is divided over the cells of the larger schema, level by level.
+"""Allocation: every class of the first release is divided over the cells of the larger schema, level by level.
 
-A class is the people of one region with one cell of the first release. Their number is known in every region, so a class of a parent
-goes to the children by fixed numbers, and what its people look like in the larger schema was found a level above: a table with both
-margins known for every class of every parent. Classes hang together only through the noisy answers. Nothing is as large as
+A class is the people of one region with one cell of the first release. Their number is known in every region, so a class of a parent goes
+to the children by fixed numbers, and the cells of its people in the larger schema were found a level above: a table with both
+margins known for every class of every parent. Classes are connected only through the noisy answers. Nothing is as large as
 regions times cells: a child's class can only have cells that the parent's has.
 
 Notes
 -----
 **Implements**: Abowd et al. (2019), Problem 1, step 3, for one record class of the first release at a time (section 1.1).
 **Departs**: without a measurement of all cells, least squares (9) has many solutions. Counts are taken that are likeliest where children
-resemble their parent (`optim.entropy`); people are then shared out one by one, which keeps every margin by construction.
+resemble their parent (`optim.entropy`); people are then allocated one by one, which keeps every margin by construction.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ PROPOSALS = 20
 """Changes tried for each person once everyone has been placed."""
 
 ROOT_TRUST = 16.0
-"""The root has no parent to resemble: what is known of its answers is taken to have so many times less variance, or even counts would pull
-the many small cells up."""
+"""The root has no parent to resemble: the variance of its answers is divided by this factor, or the pull towards even counts would raise
+the many small cells."""
 
 LEAST_EXPECTED = 1e-9  # people expected in a cell of a place, for the odds of being there
 ROOT_ROUNDS = 6  # fits of the root, each from where the one before ended
-CLOSED = 1e-6  # of what would be expected, where a bound allows no one
+CLOSED = 1e-6  # share of the expected count, where a bound allows no one
 
 
 def estimate_classes(

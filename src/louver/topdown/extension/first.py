@@ -28,7 +28,7 @@ __all__ = ["FirstRelease", "Refinement", "read_first", "refinement_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FirstRelease:
-    """A release, as far as an extension needs it.
+    """The parts of a release that an extension needs.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class FirstRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Refinement:
-    """How the larger schema looks to the first release.
+    """The first release's view of the larger schema.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def refinement_of(design: Design, attributes: Mapping[str, Sequence[str]], where
     for name, old in attributes.items():
         source[name], labels[name] = _view(name, old, own, refines.get(name), place)
     if len(set(source.values())) < len(source):
-        raise InputError(f"{place} lets one attribute stand for two of the first release.", option="refines")
+        raise InputError(f"{place} uses one attribute for two of the first release.", option="refines")
     if set(source.values()) == set(own) and all(len(labels[n]) == len(old) for n, old in attributes.items()):
         raise InputError(
             f"{where} adds no attribute and refines none; there is nothing to extend.", option="extends"
@@ -238,5 +238,5 @@ def _check_room(first: FirstRelease, refinement: Refinement, design: Design, whe
     lost = np.flatnonzero(~has_room[first.leaves.cell])
     if len(lost):
         words = first.in_words(int(first.leaves.cell[lost[0]]))
-        message = f"{where}: structural zeros leave no cell for people whom {first.path.name} has with {words}; take some out."
+        message = f"{where}: structural zeros leave no cell for people whom {first.path.name} has with {words}; remove some."
         raise InputError(message, file=first.path.name, option="structural_zeros")

@@ -1,14 +1,15 @@
-"""How far off the numbers of an extension may be: both releases are simulated, one on the other.
+"""The errors of the numbers of an extension: both releases are simulated, one after the other.
 
-What an extension says is off by the error of the first release, whose people it keeps, and by its own. So a truth is drawn in two steps:
-of the first release, as its measurements have it (`errors.simulate`), then of the larger schema, as the extension's measurements share those
-people out. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after the
-other. Pairs of what was true and what came out are read as for a first release (`errors.intervals`), in units of the
-error that a level's numbers have on average. That the truth is rougher than what is drawn is seen from the extension's own noisy answers, in the same way.
+The numbers of an extension have the error of the first release, whose people it keeps, and their own. So a truth is drawn in two steps:
+of the first release, as its measurements have it (`errors.simulate`), then of the larger schema, as the extension's measurements share
+those people out. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after
+the other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the
+error that a level's numbers have on average. The extension's own noisy answers show whether the truth is rougher than the draws, in the
+same way.
 
 Notes
 -----
-**Privacy**: a function of the measurements of both releases, of what they published and of public seeds: post-processing.
+**Privacy**: a function of the measurements of both releases, of their published data and of public seeds: post-processing.
 **Departs**: simulated people are not edited. Edits change few people and no number of the first release.
 """
 
@@ -75,7 +76,7 @@ def simulate_extension(
     leaves : SparseLevel
         As released.
     noisy : NoisyCounts
-        What the extension measured.
+        The measurements of the extension.
     """
     n_runs, first_plan = extension.options.intervals, None
     if n_runs > 0:
@@ -206,7 +207,7 @@ def _samples(
     counts: tuple[Levels, Levels, Levels],
     noisy: tuple[NoisyCounts, NoisyCounts],
 ) -> Iterator[Sample]:
-    """Numbers of every query in whole families of a level: what was true, what came out, and what was published."""
+    """Numbers of every query in whole families of a level: the true, the resulting and the published ones."""
     true, found, published = (levels[level] for levels in counts)
     spine = plan.design.spine
     regions = np.arange(spine.sizes[level])
@@ -231,7 +232,7 @@ def _samples(
 
 
 def _chosen(starts: Ints, n_rows: int) -> Ints:
-    """Leaves that are looked at: all, or those of every n-th family."""
+    """Leaves that are examined: all, or those of every n-th family."""
     every = max(1, -(-int(starts[-1]) * n_rows // MOST_NUMBERS))
     families = [np.arange(starts[i], starts[i + 1]) for i in range(0, len(starts) - 1, every)]
     return np.concatenate(families).astype(np.int64)

@@ -117,5 +117,5 @@ class ExtendOptions(TopDownOptions):
     def _refuse(cls, value: Any) -> Any:
         raise PydanticCustomError(
             OWN,
-            "is not for an extension, which publishes nothing exactly and is estimated in one way; take it out",
+            "does not apply to an extension, which publishes nothing exactly and has only one estimator; remove it",
         )

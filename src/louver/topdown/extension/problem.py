@@ -1,7 +1,8 @@
-"""What an extension knows apart from its measurements: the first release, what refines it, bounds and edit rules. All public.
+"""The public inputs of an extension: the first release, its refinement, bounds and edit rules.
 
-In leaves of one household, ages can say that somebody cannot be the head's child or parent. Records say nothing about households, so items 8 to 10 of section 8.2 can only be looked at where a leaf has one head and nobody
-outside households: all its people are that head's household.
+In leaves of one household, ages can show that somebody cannot be the head's child or parent. Records do not identify households, so items
+8 to 10 of section 8.2 can only be applied where a leaf has one head and nobody outside households: all its people are that head's
+household.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Extension:
-    """What is measured, and what the estimate has to keep.
+    """What is measured, and what the estimate must keep.
 
     Parameters
     ----------

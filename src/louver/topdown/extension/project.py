@@ -1,13 +1,13 @@
-"""What a larger schema's bounds say about the smaller one, before the smaller one is released.
+"""Bounds of a larger schema projected onto the smaller one before the smaller one is released.
 
 A first release that knows nothing of later bounds may have people who cannot keep them. `extended_by` names the spec of the extension:
-its bounds, edit rules and structural zeros are projected onto the cells of the first schema by Fourier-Motzkin elimination, once for all leaves,
-with the bounds themselves as unknowns that are kept.
+its bounds, edit rules and structural zeros are projected onto the cells of the first schema by Fourier-Motzkin elimination, once for all
+leaves, with the bounds themselves as unknowns that are kept.
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), Problem 1, step 1; section 6.2. Classes of the first schema that can have the same kinds of finer cells are
-one unknown, and what no bound connects is projected apart.
+**Implements**: Abowd et al. (2019), Problem 1, step 1; section 6.2. Classes of the first schema that can have the same kinds of finer
+cells are one unknown, and what no bound connects is projected apart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["project_extension"]
 
 
 def project_extension(design: Design, run: Run | None = None) -> Design:
-    """The same design with what the spec that extends it (`extended_by`) says about its cells.
+    """The design with the bounds on its cells that follow from the spec that extends it (`extended_by`).
 
     Raises
     ------
@@ -112,12 +112,12 @@ class _Part:
     rules: tuple[int, ...] = ()
 
     def project(self, design: Design, larger: Design) -> tuple[list[Statement], list[str]]:
-        """Statements about the first schema's cells in every leaf, and what could not be said."""
+        """Statements about the first schema's cells in every leaf, and those that cannot be expressed."""
         names = [larger.statements[b].name for b in self.bounds]
         listed = f"{larger.spec.path.name}: {', '.join(names)}"
         incomplete = (
-            f'what "{listed}" implies for the first release cannot be said completely by bounds on sets of its cells; an extension '
-            "may be refused, before anything is spent"
+            f'the consequences of "{listed}" for the first release cannot be fully expressed as bounds on sets of its cells; an '
+            "extension may be refused, before anything is spent"
         )
         try:
             rows, is_exact = self._eliminated()

@@ -51,7 +51,7 @@ RARE = 1e-2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """What the final edit found and did.
+    """The findings and changes of the final edit.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
         if _reassigned(known, leaf, first.cell[span], first.count[span], allowed, None) is None:
             code = extension.design.spine.leaves[leaf]
             message = (
-                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot keep the '
-                "bounds, whatever they are like otherwise; correct the bounds, or state them in the first release's spec."
+                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot keep the bounds, '
+                "whatever their other attributes; correct the bounds, or state them in the first release's spec."
             )
             raise InfeasibleError(message, clash=(leaf,))
 
@@ -272,7 +272,7 @@ def _replaced(leaves: SparseLevel, edited: dict[int, tuple[Ints, Ints]]) -> Spar
 
 
 People = dict[int, int]
-"""How many people of a leaf are in each nonempty cell."""
+"""Cell -> people of a leaf in it, without empty cells."""
 
 
 def settle(

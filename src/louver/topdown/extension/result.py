@@ -1,4 +1,4 @@
-"""An extended release: that of TopDown, with the first release alongside and the promise that no one in it changed.
+"""An extended release: that of TopDown, together with the first release and the promise that nobody in it changed.
 
 Steps: measure with the ledger that paid for the first release, distribute the people, edit.
 """
@@ -59,7 +59,7 @@ class ExtendedRelease(TopDownRelease):
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What the first release publishes exactly; the extension adds nothing to it."""
+        """The exact publications of the first release; the extension adds none."""
         return tuple(self.extension.first.manifest.privacy.get("not_protected", ()))
 
     @property
@@ -74,7 +74,7 @@ class ExtendedRelease(TopDownRelease):
 
     @property
     def verdict(self) -> Verdict:
-        """What both releases promise together; where the first is not private, neither is this one."""
+        """The verdict on both releases together; if the first is not private, neither is this one."""
         first = self.extension.first.manifest
         return topdown_verdict(
             self._privacy(),
@@ -97,7 +97,7 @@ class ExtendedRelease(TopDownRelease):
         }
 
     def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
-        """Describe the release; whatever the first one discloses, this one does too."""
+        """Describe the release; this one discloses whatever the first one does."""
         own = TopDownRelease.manifest(self, parameters, csv=csv)
         first = self.extension.first.manifest
         method = "likeliest counts within the classes of the first release, people allocated one by one"
@@ -187,7 +187,7 @@ class ExtendedRelease(TopDownRelease):
         return "\n".join(
             [
                 lines[0],
-                f"  extends {self.extension.first.path.name}, row by row, which lost {self.lost_before}",
+                f"  extends {self.extension.first.path.name}, row by row, whose loss is {self.lost_before}",
                 *lines[1:7],
                 edits,
             ]

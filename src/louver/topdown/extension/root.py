@@ -1,4 +1,4 @@
-"""What noisy answers of the root say one by one: it has no parent to resemble, and most rows of its fine marginals are empty.
+"""Posterior means of the root's noisy answers one by one: it has no parent to resemble, and most rows of its fine marginals are empty.
 
 Set to zero where they are below it, noisy answers of empty rows would add people, whom exact sums then take from the large rows. So
 each answer is replaced by its posterior mean, and counts by its posterior variance. How many rows are empty or small is learnt from the
@@ -37,7 +37,7 @@ def posterior_of_answers(
     ----------
     answers : ndarray of int64, shape (rows,)
     noise : Distribution
-        What was added to each of them.
+        The noise that was added to each of them.
     uniform : ndarray of float64, shape (rows,), optional
         Between 0 and 1: takes the count with so much of the posterior below it in place of the mean.
     """

@@ -1,1 +1,1 @@
-"""What is publicly known about the counts: invariants and bounds, what they imply, and whether they can all hold."""
+"""Public knowledge about the counts: invariants and bounds, their consequences, and whether they can all hold."""

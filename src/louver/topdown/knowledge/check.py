@@ -1,7 +1,7 @@
 """Checking public knowledge before any budget is spent.
 
-Answers: is it consistent, what does it imply, which statements are beyond what can be derived completely, which
-clash, and can a given table be extended to the leaves? The records are never opened.
+Answers: is it consistent, what does it imply, which statements have consequences that cannot be derived completely, which clash, and can a
+given table be extended to the leaves? The records are never opened.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeCheck:
-    """What public knowledge implies, and whether it is consistent.
+    """The consequences of public knowledge, and whether it is consistent.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def check_knowledge(
     ----------
     plan : QueryPlan
     invariants : mapping, optional
-        Values of invariants that are known already; the others are taken as unknown.
+        Known values of invariants; the others are taken as unknown.
     table : (level, region, counts), optional
         Counts (cells,) of a region, to be tested for an extension to its leaves (Problem 2).
     """
@@ -211,7 +211,7 @@ def _outside(plan: QueryPlan, kind: DerivedKind) -> tuple[str, ...]:
 
 
 def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[str, ...]:
-    """Which statements make the consequences of public knowledge intractable, and what follows; empty where they are not."""
+    """The statements that make the consequences of public knowledge intractable, and the consequence; empty if there are none."""
     if kind is None:
         sizes = plan.design.spine.sizes
         zeros = {s.name: np.zeros(sizes[s.level], np.int64) for s in plan.invariants}
@@ -234,7 +234,7 @@ def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[st
         if s.level < last and plan.mask_of(s) != everything and plan.mask_of(s).bit_count() > 1
     ]
     return tuple(
-        f"{words}; necessary bounds are kept, and the failsafe takes what they miss" for words in problems
+        f"{words}; necessary bounds are kept, and the failsafe handles the rest" for words in problems
     )
 
 

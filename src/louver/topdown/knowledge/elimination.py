@@ -1,8 +1,8 @@
-"""Public knowledge beyond nested sets: bounds of the regions above by elimination, and which statements are to blame where that fails.
+"""Public knowledge beyond nested sets: bounds of the regions above by elimination, and which statements make that impossible.
 
 Statements about sets of types that cross have consequences that no sum of bounds finds. In a small tree the vectors that the children
-of a region can add up to are found by Fourier-Motzkin elimination, child by child; where the bounds on sets of types say all of it, and
-every step keeps whole numbers whole, what is derived is complete. Elsewhere it is only necessary, and the failsafe covers the rest.
+of a region can add up to are found by Fourier-Motzkin elimination, child by child; if the bounds on sets of types express all of it, and
+every step preserves integrality, the derived bounds are complete. Otherwise they are only necessary, and the failsafe covers the rest.
 
 `leaf_bounds` says what one leaf implies about itself: bounds on every set of types, from bounds on some of the sets.
 
@@ -55,7 +55,7 @@ Bounds = tuple[Ints, Ints]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Eliminated:
-    """What elimination says about the regions above the leaves.
+    """The result of elimination for the regions above the leaves.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
 
 
 def _tighten(known: Projection, n_types: int, lower: Ints, upper: Ints) -> bool:
-    """Tighten the bounds of one region, in place, to what its vectors reach; return whether they say all that is known."""
+    """Tighten the bounds of one region, in place, to what its vectors reach; return whether they express everything known."""
     if not known.is_feasible:
         lower[0], upper[0] = 1, 0
         return True

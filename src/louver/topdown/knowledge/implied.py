@@ -1,4 +1,4 @@
-"""Implied constraints: what public knowledge about leaves says about every region above them.
+"""Implied constraints: the consequences of public knowledge about leaves for every region above them.
 
 Cells are divided into *types*. A statement bounds the number of people in a set of types in one region, or
 fixes it. The question is which type counts x of a region can be divided among its leaves so that every
@@ -88,7 +88,7 @@ class DerivedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelStatements:
-    """What is publicly known about every region of one level.
+    """Public bounds for every region of one level.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ class Violation:
     mask : int
         The set of types with too many or too few people.
     held : int
-        How many there are.
+        Their number.
     bound : int
-        How many there may be at most (`is_upper`) or must be at least.
+        The maximum (`is_upper`) or minimum number allowed.
     leaves : tuple of str
         The leaves that can take people of these types (`is_upper`) or must have some.
     """
@@ -145,10 +145,10 @@ class Implied:
     n_types : int
     kind : DerivedKind
     statements : tuple of LevelStatements
-        What they were derived from.
+        The statements from which they were derived.
     above : tuple of (lower, upper) or None
-        For every level but the last, arrays (regions, 2^types). Those of leaves, and of many parents of leaves (None), are derived
-        when asked for.
+        For every level but the last, arrays (regions, 2^types). Those of leaves, and of many parents of leaves (None), are derived on
+        request.
     constrained : tuple of bool
         Whether any region of a level is constrained at all.
     """
@@ -310,7 +310,7 @@ def _rows(n_types: int, stated: LevelStatements, n_regions: int) -> list[list[Li
 
 
 def classify(n_types: int, statements: Sequence[LevelStatements]) -> DerivedKind:
-    """What can be derived from statements about these sets of types."""
+    """How completely statements about these sets of types can be derived."""
     everything = (1 << n_types) - 1
     leaves = statements[-1]
     if is_two_by_two(n_types, leaves.masks, leaves.lower, leaves.upper):

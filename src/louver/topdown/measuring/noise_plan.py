@@ -31,12 +31,12 @@ from louver.topdown.problem import Design, Problem, Query, RegionNoise, Statemen
 __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "measurable", "sensitivity"]
 
 NOT_IN_REQUEST = {
-    "topdown.bounds": "they are public and bind the estimate; no true answer and no noise depends on them",
+    "topdown.bounds": "they are public and constrain the estimate; no true answer and no noise depends on them",
     "topdown.covariates": "they are public and enter the estimate's prior; no true answer and no noise depends on them",
     "topdown.extended_by": "it names more bounds, which are public",
     "topdown.spine": "it decides which regions there are, and these are in the request",
-    "topdown.published": "such measurements are estimated from and never made here",
-    "topdown.acknowledge_invariants": "it lets a spec be measured beside others, and changes nothing that is measured",
+    "topdown.published": "such measurements are only used for estimation and never made here",
+    "topdown.acknowledge_invariants": "it permits measuring a spec in addition to others, and changes no measurement",
     "topdown.estimator": "it works on what was measured",
     "topdown.shrink": "likewise",
     "topdown.intervals": "likewise",
@@ -48,7 +48,7 @@ NOT_IN_REQUEST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredQuery:
-    """One query at one level: what it costs and the noise it gets."""
+    """One query at one level: its privacy loss and its noise."""
 
     level: int
     query: Query
@@ -69,7 +69,7 @@ class MeasuredQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryPlan:
-    """What a design measures, and how its statements read in terms of types.
+    """The measurements of a design, and its statements in terms of types.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class QueryPlan:
 
     @property
     def loss(self) -> Loss:
-        """What measuring costs: the budget minus the shares of queries that need no noise."""
+        """The privacy loss of measuring: the budget minus the shares of queries that need no noise."""
         return compose_sequential([query.loss for level in self.measured for query in level])
 
     @property
@@ -133,7 +133,7 @@ class QueryPlan:
         return tuple(disclosed)
 
     def request(self) -> str:
-        """Name what is measured, for the ledger: the design, and the noise of every query."""
+        """A digest of what is measured, for the ledger: the design, and the noise of every query."""
         design = self.design
         return request_of(
             "topdown",

@@ -1,8 +1,8 @@
 """Measurements in a folder: paid for once, whatever happens, and never mixed with those of another spec.
 
-The folder holds `request.json` (what was asked for), `invariants.parquet`, `measurements/` and, while levels are
+The folder holds `request.json` (the request), `invariants.parquet`, `measurements/` and, while levels are
 estimated, `checkpoints/`; and `shares.json` for a spec that leaves its shares to louver: they are fixed there before the debit is
-reserved, and whoever carries the run on, on whatever machine, takes them from there.
+reserved, and any run that continues this one, on any machine, takes them from there.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
 
     def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
         values = invariant_values(plan, levels)
-        (run or Run()).attend(plan.problem, values)  # contradictions end here, before anything is spent
+        (run or Run()).attend(
+            plan.problem, values
+        )  # contradictions are refused here, before anything is spent
         if plan.design.has_chosen_shares:
             _note_shares(plan, folder)
         return values
@@ -83,7 +85,7 @@ class LevelCounts:
     exact : callable
         The invariants' counts, from the true histograms.
     scratch : Path
-        A private folder, where the true histograms lie meanwhile.
+        A private folder for the true histograms while they are needed.
     """
 
     plan: QueryPlan
@@ -132,7 +134,7 @@ def measure_paid(
     exact: Callable[[Sequence[Histograms]], Mapping[str, Ints]],
     run: Run | None,
 ) -> Measurements:
-    """Measurements in `folder` for a payment, and what is `exact` of the true histograms."""
+    """Measurements in `folder` for a payment, and the `exact` values of the true histograms."""
     check_parameters("topdown", plan.design.options.model_dump(mode="json"))
     account = Account(ledger, source_hash(plan.design, run), source_people(plan.design, run))
     with Scratch() as scratch:
@@ -150,12 +152,12 @@ def _note_shares(plan: QueryPlan, folder: Path) -> None:
 
 
 def noted_shares(*folders: Path) -> SharesOptions | None:
-    """Shares that were chosen for what one of these folders holds, measurements or a release; None if none records them.
+    """Shares that were chosen for the measurements or the release in one of these folders; None if none records them.
 
     Raises
     ------
     InputError
-        If a note cannot be read.
+        If the file of shares cannot be read.
     """
     for folder in folders:
         found: Any = None
@@ -173,7 +175,7 @@ def noted_shares(*folders: Path) -> SharesOptions | None:
 
 
 def payment_of(plan: QueryPlan) -> Payment:
-    """What measuring costs, and what is published exactly with it."""
+    """The payment for measuring, with the exact publications."""
     return Payment(
         loss=plan.loss,
         request=plan.request(),
@@ -187,14 +189,14 @@ def payment_of(plan: QueryPlan) -> Payment:
 
 
 def measurements_path(folder: Path) -> Path:
-    """Where the measurements of a folder are; its parent folders are created."""
+    """The path of the measurements in a folder; its parent folders are created."""
     path = folder / MEASUREMENTS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def checkpoints_of(plan: QueryPlan, folder: Path) -> Path | None:
-    """Where finished levels are kept: a place for each design and its measurements; none in a published folder."""
+    """The folder of finished levels, one for each design and its measurements; None in a published folder."""
     if not (folder / REQUEST_FILE).is_file():
         return None
     hasher = hashlib.sha256(plan.design.fingerprint().encode())

@@ -1,1 +1,1 @@
-"""Before anything is spent: shares of the budget, forecasts of the errors, stand-ins, and what several releases disclose together."""
+"""Before anything is spent: shares of the budget, forecasts of the errors, stand-ins, and joint disclosure by several releases."""

@@ -13,7 +13,7 @@ regions. In leaves cells are estimated first, each for itself, and sums add up t
 children as the level's regions have on average: microseconds in place of milliseconds, and smooth in the precisions, which may
 be complex, so that derivatives are exact.
 **Implements**: made-up regions have the parent's composition, tilted by a factor for every label of every attribute and a smaller one
-for every cell, logarithmically normal; leaves of very unequal size, some of them empty. How far they are tilted was read from Hawaii in
+for every cell, logarithmically normal; leaves of very unequal size, some of them empty. The size of the tilts was taken from Hawaii in
 2020, a public census: labels by 0.2 to 0.6 at every level, cells within a label by 0.1 to 0.3.
 """
 
@@ -199,7 +199,7 @@ def _leaf_error(sample: Departures, measured: Query, wanted: Query, variance: fl
     if _refines(measured, wanted):
         rows = _coarser(measured, wanted, shrunk)
         found = own * rows / np.maximum(own + rows, TINY)
-    else:  # people are divided as in the parent, and how far that is wrong is not known at all
+    else:  # people are divided as in the parent, and the error of that is unknown
         whole, held = _rows(measured, sample.expected), _rows(measured, sample.counts)
         part = sample.expected / np.maximum(whole, TINY)[:, measured.row_of]
         apart = sample.counts - part * held[:, measured.row_of]
@@ -244,14 +244,14 @@ Numbers = NDArray[np.inexact[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScalarTree:
-    """What variances depend on in addition to the noise.
+    """The parameters of variances other than the noise.
 
     Parameters
     ----------
     children : ndarray of float64, shape (levels - 1,)
         Mean number of children of a region.
     gain : ndarray of float64, shape (queries, sets)
-        What one unit of a query's precision tells about each subspace.
+        The precision on each subspace for one unit of a query's precision.
     spread : ndarray of float64, shape (sets, wanted)
         What the variance of each subspace adds to that of one row of a wanted query.
     is_known : ndarray of bool, shape (levels, sets)
@@ -306,7 +306,7 @@ EMPTY, LEAF_SPREAD, REGION_SPREAD = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Departures:
-    """Regions of one level: their counts, and what their parents lead to expect, (regions, cells) both."""
+    """Regions of one level: their counts, and those expected from their parents, both (regions, cells)."""
 
     counts: Floats
     expected: Floats

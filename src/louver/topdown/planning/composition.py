@@ -1,8 +1,8 @@
-"""Invariants of several specs together: is anyone still protected in what one of them measured?
+"""Invariants of several specs together: whether each spec still protects anyone.
 
 Each spec alone leaves neighbours. Published one after the other, their invariants hold together: counts of race a by block today
 and of the other races tomorrow are the whole table. A ledger keeps the invariants of every spec as records, and a new
-spec is checked against all of them. Nothing here looks at data.
+spec is checked against all of them. Nothing here reads data.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Labels = NDArray[np.int64]
 
 
 class Protection(Enum):
-    """How much protection several invariants together leave each spec."""
+    """The protection that several invariants together leave each spec."""
 
     PROTECTED = "each spec still has neighbours"
     EXPOSED = "some spec has no neighbours left"
-    UNDECIDED = "the invariants speak of different leaves or attributes"
+    UNDECIDED = "the invariants refer to different leaves or attributes"
 
 
 def space_of(design: Design) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def check_extension(design: Design, class_of: Labels, published: Sequence[Record
         seen = {name for one in published for name in one.get("attributes", ())}
         if _has_unseen_change(design, class_of, seen):
             return
-    else:  # who is counted at all depends only on what the invariants refer to
+    else:  # who is counted at all depends only on the attributes that invariants refer to
         space |= {"attributes": {}, "zeros": []}
     verdict = judge(published, space, design.spine.leaves, relation)
     if verdict is Protection.EXPOSED:

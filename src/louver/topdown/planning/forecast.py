@@ -104,7 +104,7 @@ class PlanForecast(Shown):
     notes : tuple of str
         Sentences about targets and strategies.
     headline : str
-        The plan that the sentences about totals describe: the plan that is written if there is one, otherwise the spec's.
+        The plan described by the sentences about totals: the plan that is written, if there is one, otherwise the spec's.
     spine : SpineForecast or None
         What arranging regions for areas changes, with the shares of the headline; None where the spec has no such spine.
     """
@@ -122,7 +122,7 @@ class PlanForecast(Shown):
         return next(x for x in self.lines if (x.plan, x.level, x.query) == (plan, level, query))
 
     def in_words(self) -> list[str]:
-        """What the headline's plan will do to the total of a region, level by level."""
+        """The errors of the headline's plan in the total of a region, level by level."""
         design = self.plans[self.headline].design
         total = total_query(design).name
         lines = [self.line(self.headline, level, total) for level in design.spine.names]
@@ -355,7 +355,7 @@ def plan_for(design: Design, options: PlanOptions, engine: Engine, run: Run | No
 
 
 def _equal_areas(spine: SpineForecast) -> str:
-    """What named areas would gain with equal shares, for which the regions were arranged."""
+    """The gain of named areas with equal shares, for which the regions were arranged."""
     found = []
     for kind in dict.fromkeys(one.kind for one in spine.areas):
         before, after = (
@@ -383,7 +383,7 @@ def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[Sp
     composition = None
     if options.composition is not None:
         if options.stand_in is None:
-            message = "option --composition bends a stand-in; give --stand-in too."
+            message = "option --composition adjusts a stand-in; give --stand-in too."
             raise InputError(message, option="--composition")
         composition = _composition(design, Path(options.composition), run)
     if options.stand_in is not None:
@@ -391,7 +391,7 @@ def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[Sp
             design, options.stand_in, people=options.people, composition=composition, run=run
         )
         if not leaves.count.any():
-            raise InputError("the stand-in has nobody in it; name another.", option="--stand-in")
+            raise InputError("the stand-in has nobody in it; give another.", option="--stand-in")
         return leaves, "the stand-in"
     leaves = draw_stand_in(design, options.people or DEFAULT_PEOPLE * design.spine.sizes[-1])
     return leaves, f"a made-up population of {int(leaves.count.sum()):,}"
@@ -462,7 +462,7 @@ def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
 def _verdicts(
     found: PlanForecast, design: Design, targets: Mapping[str, float], factor: float
 ) -> tuple[str, ...]:
-    """Whether each target is reached, and what budget it takes at least."""
+    """Whether each target is reached, and the minimum budget for it."""
     sentences, is_reached = [], True
     for key, percent in targets.items():
         level, queries = _place(design, key, "--target")
@@ -482,7 +482,7 @@ def _verdicts(
     amount = float(design.budget.amount) * (factor if is_reached else missed**power)
     return (
         *sentences,
-        f"It takes about {design.budget.measure} {amount:.2g} at least; the spec has {float(design.budget.amount):.3g}.",
+        f"That needs at least about {design.budget.measure} {amount:.2g}; the spec has {float(design.budget.amount):.3g}.",
     )
 
 
@@ -496,16 +496,14 @@ def _each(design: Design, targets: Mapping[str, float]) -> list[tuple[tuple[str,
 
 
 def _new_file(design: Design, path: Path) -> Path:
-    """Where a spec can be written; refused if the file exists or its relative file names would no longer apply."""
+    """The path of the spec to be written; refused if the file exists or relative file names would no longer apply."""
     spec = design.spec.path
     if not spec.is_file():
         raise InputError("option --write needs a spec that is a file.", option="--write")
     if os.path.lexists(path):
         raise InputError(f"option --write: {path.name} exists already; name a new file.", option="--write")
     if path.absolute().parent != spec.absolute().parent:
-        message = (
-            f"option --write must name a file beside {spec.name}, for its file names are relative to it."
-        )
+        message = f"option --write must name a file in the folder of {spec.name}, because its file names are relative to it."
         raise InputError(message, option="--write")
     return path
 
@@ -519,7 +517,7 @@ def _write_spec(design: Design, shares: SharesOptions | None, path: Path) -> Non
     wanted = tomllib.loads(text)
     wanted["topdown"]["shares"] = shares.model_dump(exclude_defaults=True)
     if _parsed(written) != wanted:
-        message = f"{design.spec.path.name} has shares that are not in a section [topdown.shares] of their own; write them so."
+        message = f"{design.spec.path.name} has shares that are not in their own section [topdown.shares]; move them there."
         raise InputError(message, file=design.spec.path.name, option="--write")
     with replacing(path) as sink:
         sink.write(written.encode())

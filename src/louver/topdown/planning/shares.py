@@ -1,7 +1,7 @@
 """Shares of the budget, chosen for the questions the release must answer, as exact fractions.
 
-What is minimised are errors of one row, over levels and queries, relative to what the paper's algorithm with equal shares would have:
-errors that the spec's estimator will have, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions,
+The objective is the error of one row, over levels and queries, relative to that of the paper's algorithm with equal shares: the error of
+the spec's estimator, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions,
 cells and queries determine it, not the data.
 
 Notes
@@ -79,7 +79,7 @@ Objective = Callable[[Numbers], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Aim:
-    """What a release is for.
+    """The purpose of a release.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Choice:
     ----------
     shares : SharesOptions
     objective : float
-        What was minimised.
+        The minimised objective.
     budget_factor : float
         Multiple of the budget that the targets need according to the closed form; zero without targets.
     """
@@ -209,7 +209,7 @@ def equal_parts(is_measured: Bools) -> Floats:
 
 
 def usual_parts(design: Design, is_measured: Bools) -> Floats:
-    """Shares of a plan as people would write it: equal levels, queries 1 : 2 : 3 ... from fewest rows to most."""
+    """Shares of a plan as a person would write it: equal levels, queries 1 : 2 : 3 ... from fewest rows to most."""
     rank = (
         np.argsort(np.argsort([query.n_rows for query in design.queries], kind="stable"), kind="stable") + 1.0
     )
@@ -274,7 +274,8 @@ def plain_words(design: Design) -> tuple[str, ...]:
     if least[0] * len(design.level_shares) * FAINT >= 1:
         return ()
     words = (
-        f'The estimator "{estimator.name}" fits every level to its own answers alone, and level {least[1]} has {float(least[0]):.2%} of the budget: '
+        f'The estimator "{estimator.name}" fits every level to its own answers alone, and level {least[1]} has {float(least[0]):.2%} of '
+        "the budget: "
         f'its counts will be mostly noise. Use "{BAYES.name}" or "{LEAST_SQUARES.name}", or write shares for all levels.'
     )
     return (words,)

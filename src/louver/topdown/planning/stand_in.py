@@ -4,7 +4,7 @@ A stand-in may have other regions than the spec: every region of the spec is the
 children to that one's children, so that regions stay similar to their parents. Where a region of the spec has more
 or fewer leaves than the one it is matched to, their counts are scaled, so that regions above the leaves keep their sizes.
 
-A stand-in is fitted to the known composition: people get other labels but live together as the stand-in's people do.
+A stand-in is fitted to the known composition: people get other labels but live together as in the stand-in.
 
 Notes
 -----
@@ -131,7 +131,7 @@ def refuse_records(design: Design, given: Any, option: str, run: Run | None = No
         and not (isinstance(given, str | Path) and Path(given).is_dir())
         and has_same_records(given, design.data, table=source.table, query=source.query, run=run)
     ):
-        message = f"option {option} names the records themselves; a forecast is public, name other data."
+        message = f"option {option} names the records themselves; a forecast is public, so give other data."
         raise InputError(message, option=option)
 
 
@@ -160,7 +160,7 @@ def _own_tree(design: Design, given: Any) -> RegionTree:
             return RegionTree.from_prefixes(codes, geography.levels, geography.prefixes)
         return RegionTree.from_columns(sorted(found), geography.levels)
     except InputError:
-        message = f"{name} has regions that are not built like the spec's; name another stand-in."
+        message = f"{name} has regions that are not structured like the spec's; give another stand-in."
         raise InputError(message, file=name, option="--stand-in") from None
 
 
@@ -276,14 +276,14 @@ def by_popularity(leaves: SparseLevel, weight: Floats, shape: tuple[int, ...], w
 
 
 def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) -> Floats:
-    """For every count what it becomes where leaves have these sizes, and the cells of regions are mixed as they are wanted.
+    """Every count after fitting the leaves to these sizes and the cells of regions to the wanted composition.
 
     Parameters
     ----------
     leaves : SparseLevel
     sizes : ndarray, shape (leaves,)
     region : ndarray of int64, shape (leaves,)
-        Which region a leaf lies in.
+        The region of each leaf.
     composition : ndarray of int64, shape (regions, cells)
         Scaled to the people of each region; a region without counts takes the mix of the whole.
     """

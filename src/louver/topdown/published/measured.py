@@ -1,6 +1,6 @@
 """From published noisy measurement files to a folder that `estimate` works from, and back to the noise of every region.
 
-The folder holds a spec, the list of leaves with what is publicly known of them, the exact values, and one file of measurements. Nothing is
+The folder holds a spec, the list of leaves with public knowledge about them, the exact values, and one file of measurements. Nothing is
 drawn and no ledger is involved: the noise is the publisher's, and louver claims no privacy loss for it.
 """
 
@@ -43,7 +43,7 @@ BUREAU = "U.S. Census Bureau"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMeasurements:
-    """What an import produced.
+    """The result of an import.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class ImportedMeasurements:
     regions : mapping of str to int
         Regions of every level.
     left_out : tuple of str
-        What was not used, in words.
+        Content that was not used, in words.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""What published files state besides their answers, as a spec and a list of leaves: levels, queries, exact values, bounds, zeros."""
+"""The content of published files other than the answers, as a spec and a list of leaves: levels, queries, exact values, bounds, zeros."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class PublishedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublishedLevel:
-    """Regions of one width, and what is published of them."""
+    """Regions of one width, and their published answers."""
 
     name: str
     width: int
@@ -189,7 +189,7 @@ def _wrong(file: str, what: str, row: int | None = None, column: str | None = No
 
 @dataclass(slots=True)
 class _Reading:
-    """What the files read so far agree on."""
+    """The common properties of the files read so far."""
 
     root: Path
     axes: tuple[HistogramAxis, ...] = ()
@@ -310,7 +310,7 @@ def _listed_axes(text: bytes, file: str) -> tuple[HistogramAxis, ...]:
                 raise ValueError
             axes.append(HistogramAxis(name=name, labels=labels, binnings=binnings))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _wrong(file, "what it says of its axes cannot be read") from None
+        raise _wrong(file, "its description of the axes cannot be read") from None
     return tuple(axes)
 
 
@@ -320,7 +320,7 @@ def _check_codes(table: pa.Table, path: Path, file: str, n_before: int) -> None:
     tests = [
         (
             pc.match_substring_regex(codes, "^[0-9A-Za-z]*$"),
-            "the geocode has other characters than letters and digits",
+            "the geocode has characters other than letters and digits",
         )
     ]
     for folder in path.parts[:-1]:
@@ -349,7 +349,7 @@ def _part(
     entries = []
     for axis in axes:
         found = np.array(table[axis.name].to_pylist(), dtype=object)
-        require(found == found[0], "a query is divided in another way than on the rows before", axis.name)
+        require(found == found[0], "a query is divided differently from earlier rows", axis.name)
         if axis.groups(found[0]) is None:
             raise _wrong(file, "a query has a binning that louver does not know", int(rows[0]), axis.name)
         entries.append(str(found[0]))
@@ -371,7 +371,7 @@ def _part(
         require((numbers >= 0).all(axis=1), "a constraint has a negative value", "value")
         signs = np.array(table["sign"].to_pylist(), dtype=object)
         require(np.isin(signs, SIGNS), "the sign is none of =, >= and <=", "sign")
-        require(signs == signs[0], "a constraint has another sign than on the rows before", "sign")
+        require(signs == signs[0], "a constraint has a different sign from earlier rows", "sign")
         sign = str(signs[0])
     return PublishedPart(
         file=file,
@@ -414,7 +414,7 @@ def _joined(parts: Sequence[PublishedPart], codes: pa.Array) -> PublishedRows:
     first = parts[0]
     for part in parts:
         if (part.entries, part.sign) != (first.entries, first.sign):
-            raise _wrong(part.file, "a query is divided in another way than in the files before")
+            raise _wrong(part.file, "a query is divided differently from earlier files")
     region = np.concatenate([places_of(part.codes, codes) for part in parts])
     order = np.argsort(region, kind="stable")
     if (np.diff(region[order]) == 0).any():
@@ -460,7 +460,7 @@ def _check_queries(levels: Sequence[PublishedLevel]) -> None:
         for level in levels:
             for rows in getattr(level, kind):
                 if known.setdefault(rows.name, (rows.entries, rows.sign)) != (rows.entries, rows.sign):
-                    raise _refused(level, "a query is divided in another way than at the levels above")
+                    raise _refused(level, "a query is divided differently from the levels above")
 
 
 def _check_constraints(levels: Sequence[PublishedLevel]) -> None:

@@ -123,7 +123,7 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
     Parameters
     ----------
     plan : QueryPlan
-        What was measured; its regions must be prefixes of the codes of the leaves.
+        The plan of the measurements; its regions must be prefixes of the codes of the leaves.
     measurements : Path
         Folder that `measure` left, or a release directory.
     out : Path
@@ -186,7 +186,7 @@ def _check_writable(design: Design) -> None:
 def _columns(
     design: Design, name: str, entries: Sequence[str], shape: Sequence[int], sign: str | None = None
 ) -> dict[str, Any]:
-    """What all rows of a query share."""
+    """Values that all rows of a query share."""
     axes = dict(zip((attribute.name for attribute in design.attributes), entries, strict=True))
     return {"query_name": name, **axes, "query_shape": list(shape), **({"sign": sign} if sign else {})}
 

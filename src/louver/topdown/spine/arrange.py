@@ -1,8 +1,9 @@
-"""Regions between a fixed level and the leaves, rearranged for areas that matter. It looks at public input alone.
+"""Regions between a fixed level and the leaves, rearranged for areas that matter. It uses public input only.
 
-A level of new regions follows a rule: leaves are in one region if they are in the same geographic region, and in the same area of each of some
-kinds. Rules become finer from level to level, so that the regions are a tree and every leaf is in exactly one region of every level. Of all such
-sequences of rules the one is chosen whose areas least squares would know best, as long as no geographic level becomes much worse.
+A level of new regions follows a rule: leaves are in one region if they are in the same geographic region, and in the same area of each of
+some kinds. Rules become finer from level to level, so that the regions are a tree and every leaf is in exactly one region of every level.
+Of all such sequences of rules the one is chosen whose areas least squares would know best, as long as no geographic level becomes much
+worse.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class RegionRule:
-    """What the leaves of a new region have in common.
+    """The common properties of the leaves of a new region.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class RegionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrangedSpine:
-    """A spine that was arranged for areas, and what it was made from.
+    """A spine that was arranged for areas, and its inputs.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def arrange(
     power : int
         Variances grow with this power of the number of levels that share a budget: 1 for rho, 2 for epsilon.
     run : Run, optional
-        Asked whether to go on.
+        Checked for cancellation.
     """
     rules = choose_rules(tree, fixed, kinds, len(names), tolerance=tolerance, power=power, run=run)
     spine, leaf = build_spine(tree, fixed, kinds, rules, names)
@@ -184,7 +185,7 @@ def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[Regio
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Atoms:
-    """Leaves that no rule tells apart, together: their number, and where they lie.
+    """Groups of leaves that no rule distinguishes: their number, and where they lie.
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ class _Atoms:
 
 
 def _parts(group: Ints, areas: Ints, size: Ints, n_leaves: Ints, variance: float) -> Parts:
-    """What lies in areas, for groups of leaves each of which has the same variance."""
+    """The parts of areas, for groups of leaves with equal variances."""
     inside = np.flatnonzero(areas >= 0)
     n_areas = int(areas.max()) + 1
     keys, place = np.unique(group[inside] * n_areas + areas[inside], return_inverse=True)

@@ -1,4 +1,5 @@
-"""What an arranged spine does to named areas and to geographic regions, beside the geography at equal budget. Nothing here is private.
+"""The effect of an arranged spine on named areas and geographic regions, compared with the geography at equal budget. Everything here is
+public.
 
 Errors are those of least squares before any constraint, for totals: the count of people in an area.
 """
@@ -64,7 +65,7 @@ class SpineForecast:
     rules: tuple[tuple[str, str, tuple[str, ...]], ...]
 
     def in_words(self) -> list[str]:
-        """One line for each kind of area and each level, after what the new regions are."""
+        """One line for each kind of area and each level, after a description of the new regions."""
         lines = ["Regions of the spine:"]
         for name, level, kinds in self.rules:
             lines.append(f"  {name}: {' and '.join((level, *kinds))} in common")
@@ -156,7 +157,7 @@ def _parents(tree: RegionTree) -> list[Ints]:
 
 
 def _precisions(plan: QueryPlan) -> list[float]:
-    """Inverse variance of what each level says about the total of a region; infinite where an invariant fixes it."""
+    """Precision of each level's measurement of the total of a region; infinite where an invariant fixes it."""
     exact = {one.level for one in plan.invariants if one.cells[plan.design.is_possible].all()}
     return [
         math.inf

@@ -1,6 +1,6 @@
 """Shares of the budget for a spec that leaves them out: with regions arranged for areas, those of the geography, level by level.
 
-So every level has what it would have without a spine, and geographic regions do not become worse because shares are chosen anew.
+So every level has the share that it would have without a spine, and geographic regions do not become worse because shares are chosen anew.
 """
 
 from __future__ import annotations

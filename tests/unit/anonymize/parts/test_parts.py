@@ -267,7 +267,7 @@ def test_a_cancelled_run_leaves_nothing(
         ({"parts": None, "engine": "local:2"}, "--engine needs --parts"),
         ({"engine": "local:0"}, "must be local:N"),
         ({"engine": "nowhere:1"}, "must be local:N"),
-        ({"identifying": ()}, 'column "id" in the dataframe has no role, which --parts'),
+        ({"identifying": ()}, 'column "id" in the dataframe has no role, and --parts'),
         ({"keep": "salary"}, 'has no column "salary"'),
         ({"missing": "error"}, 'column "age" in the dataframe has no value on row'),
         ({"k": 61}, "fewer than k = 61 records"),

@@ -133,8 +133,8 @@ def _rolled(out, file):
 
 BAD = {
     "no file of leaves": (lambda out, file: file.unlink(), "area.csv does not exist"),
-    "a folder for a file": (lambda out, file: (file.unlink(), file.mkdir()), "no text with one leaf a line"),
-    "a file that is no text": (lambda out, file: file.write_bytes(b"\xff\xfe\x00\xd8"), "no text"),
+    "a folder for a file": (lambda out, file: (file.unlink(), file.mkdir()), "not a text file with one leaf per line"),
+    "a file that is no text": (lambda out, file: file.write_bytes(b"\xff\xfe\x00\xd8"), "not a text file"),
     "an empty file": (_text(""), "lists no leaves"),
     "a header alone": (_text("block\n"), "lists no leaves"),
     "an unknown leaf": (_text(f"1A1\n{SECRET}\n"), "on row 2"),

@@ -185,7 +185,7 @@ def test_the_two_halves_of_an_extension(tmp_path):
     again = estimate(larger, measurements=tmp_path / "out")
     assert verify(tmp_path / "out").passed and ledger.state().spent == 5 and not ledger.state().pending
     assert again.to_frame() == once.to_frame() and again.edits == once.edits
-    with pytest.raises(InputError, match="option --shrink is not for an extension"):
+    with pytest.raises(InputError, match="option --shrink does not apply to an extension"):
         estimate(larger, measurements=tmp_path / "measured", shrink=1.0)
     shutil.rmtree(tmp_path / "first")
     (tmp_path / "other").rename(tmp_path / "first")  # paid for by the same ledger, but another one

@@ -96,7 +96,7 @@ def test_what_is_no_set_of_cells_is_told(tmp_path, monkeypatch):
     larger = LARGER.replace("[topdown]\n", zeros + "\n[topdown]\n", 1) + bound
     first, _ = write_larger(tmp_path, PLAIN, larger)
     (words,) = check(first).crossing
-    assert "cannot be said completely by bounds on sets of its cells" in words and "convents, women" in words
+    assert "cannot be fully expressed as bounds on sets of its cells" in words and "convents, women" in words
     monkeypatch.setattr(elimination, "MAX_ROWS", 1)
     assert len(check(first).crossing) == 1 and len(read_first_design(first).statements) == 1
 
