@@ -95,7 +95,7 @@ NOW = "id,age,ill\n" + "".join(f"p{i},{31 + i},{'abc'[i % 3]}\n" for i in range(
 
 
 def test_people_are_looked_up_by_the_values_of_then(tmp_path: Path) -> None:
-    """Without the records of then, the verdict says that present values were used; with them and a key it does not."""
+    """Without the records of then, the verdict says that current values were used; with them and a key it does not."""
     for name, text in (("then.csv", THEN), ("now.csv", NOW)):
         (tmp_path / name).write_text(text)
     options = OPTIONS | {"identifying": ["id"]}
@@ -107,8 +107,8 @@ def test_people_are_looked_up_by_the_values_of_then(tmp_path: Path) -> None:
         more.link, more.earlier = link, {"first": (str(tmp_path / "then.csv"), "then.csv")}
         asked = more.options(has_l=False, kept=[], releases=tmp_path)
         told[link] = anonymized(str(tmp_path / "now.csv"), SourceOptions(), options | asked, Run())["verdict"]
-    assert "present values" in " ".join(told[""]["reasons"])
-    assert "present values" not in " ".join(told["id"]["reasons"])
+    assert "current values" in " ".join(told[""]["reasons"])
+    assert "current values" not in " ".join(told["id"]["reasons"])
     copied = more.options(has_l=False, kept=[], releases=tmp_path, is_copied=True)
     assert copied["link"] == "id" and copied["earlier"] == ["then.csv"]
     more.earlier = {}

@@ -216,7 +216,7 @@ def test_a_measurement_is_found_again_on_another_page(tmp_path: Path) -> None:
         page.clear()
         with page:
             again, _ = strip_of(session)
-        again._asked = asked
+        again._state = asked
         shown = asyncio.create_task(again.start())
         await settled()
         session.asked[0][1].set_result({"verdict": Verdict(Level.OK, "Promised.").to_dict()})

@@ -76,7 +76,7 @@ CASES = [
     Bad("--out is missing", {"out": None}),
     Bad("exists already", {"out": "people.csv"}),
     Bad("there is no ledger none.ledger", {"ledger": "none.ledger"}),
-    Bad("has epsilon 2 left and 3 is asked for", {"epsilon": "3"}),
+    Bad("has epsilon 2 left, and 3 was requested", {"epsilon": "3"}),
     Bad("the domain does not list", {}, row=f"h9,NY,{SECRET}"),
     Bad("has no value on row 4", {}, row="h9,NY,"),
     Bad("has no value on row 4", {}, row=",NY,Kings"),

@@ -199,7 +199,7 @@ GRANTS = {
         Measure.EPSILON,
         Relation.CHANGE_RECORD,
         Fraction(1),
-        "has epsilon 1 left and 2 is asked for",
+        "has epsilon 1 left, and 2 was requested",
     ),
     "nothing": (Measure.EPSILON, Relation.CHANGE_RECORD, None, "has epsilon 0 left"),
     "another relation": (

@@ -85,7 +85,7 @@ CASES = [
     Bad("rule on both sides", "counts some cells on both sides", 'cells = { place = ["spouse"] }', 'cells = { place = ["holder"] }'),
     Bad("rule of a stranger", 'key "rules[1]" names an attribute', 'cells = { place = ["spouse"] }', f'cells = {{ {SECRET} = ["spouse"] }}'),
     Bad("rule of no label", "has no such label", 'cells = { place = ["spouse"] }', f'cells = {{ place = ["{SECRET}"] }}'),
-    Bad("rule of nothing", 'key "rules[1].at_most"', "at_most = 1", "at_most = 0"),
+    Bad("rule of nothing", 'key "rules", item 1 needs "of"', "at_most = 1", "at_most = 0"),
     Bad("rule of no cells", 'key "rules[1].of"', 'of = { place = ["holder"] }', "of = {}"),
     Bad("years of no number", 'key "years" must name an attribute whose labels are whole numbers', BOUNDS, household() + BOUNDS),
     Bad("years of a stranger", 'key "years" must name an attribute', BOUNDS, household(years=SECRET) + BOUNDS),

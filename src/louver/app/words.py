@@ -136,8 +136,8 @@ def without_flags(text: str) -> str:
     --------
     >>> without_flags("Not compared with other releases (--against): ask for --max-size 5.")
     'Not compared with other releases: ask for max size 5.'
-    >>> without_flags("pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people
-    (`c`).") 'pays; on the page Ledger, choose that ledger and admit the open data, or state that this ledger's people are different.'
+    >>> without_flags("pays; let that ledger pay (`louver ledger admit a b`), or say with --new-population that they are other people (`c`).")
+    "pays; on the page Ledger, choose that ledger and admit the open data, or state that this ledger's people are different."
     """
     for pattern, content in PHRASES:
         text = re.sub(pattern, content, text)

@@ -129,7 +129,7 @@ def test_without_a_key_the_verdict_says_what_is_assumed(tmp_path: Path) -> None:
     assert (
         len(told) == 1
         and "at least" in told[0]
-        and "values have changed since" in told[0]
+        and "values have changed (a birthday, a move)" in told[0]
         and "--link" in told[0]
     )
 

@@ -401,7 +401,7 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "one that fails": ({"agrees_with": "broken"}, "does not pass `louver verify`"),
     "sizes": ({"agrees_with": "sizes"}, "sizes is not a TopDown release"),
     "other neighbours": ({"neighbours": "add-remove-record"}, "give --neighbours change-record"),
-    "a unit": ({"neighbours": "add-remove-unit"}, "--neighbours does not go with"),
+    "a unit": ({"neighbours": "add-remove-unit"}, "--neighbours cannot be used with"),
     "no attribute": ({"members": {"age": ["old"]}}, "attribute that seeded does not have"),
     "no label": ({"members": {"lives": ["home", "ship"]}}, 'label 2 for "lives"'),
     "attribute alone": ({"members": ["lives"]}, "need labels"),
@@ -419,13 +419,13 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "least above most": ({"least_groups": "units", "most_groups": "few"}, "above the maximum on row 1"),
     "too many groups": ({"least_groups": "units", "most_groups": None}, "fewer people than groups"),
     "too few groups": ({"most_groups": "few", "max_size": 3}, "--most-groups: "),
-    "public total": ({"total": "public"}, "--total does not go with"),
-    "a mechanism": ({"mechanism": "M_H^dp"}, "--mechanism does not go with"),
-    "a counted table": ({"unit": None, "size": "a", "groups": "b"}, "--unit does not go with"),
-    "regions of the data": ({"domain": None, "domain_from_data": True}, "--domain-from-data does not go"),
+    "public total": ({"total": "public"}, "--total cannot be used with"),
+    "a mechanism": ({"mechanism": "M_H^dp"}, "--mechanism cannot be used with"),
+    "a counted table": ({"unit": None, "size": "a", "groups": "b"}, "--unit cannot be used with"),
+    "regions of the data": ({"domain": None, "domain_from_data": True}, "--domain-from-data cannot be used"),
     "members alone": ({"agrees_with": None}, "--members needs --agrees-with"),
-    "a quantity": ({"quantity": "role"}, "--quantity does not go with"),
-    "quantities": ({"quantity": "code", "max_quantity": 3}, "--max-quantity does not go with"),
+    "a quantity": ({"quantity": "role"}, "--quantity cannot be used with"),
+    "quantities": ({"quantity": "code", "max_quantity": 3}, "--max-quantity cannot be used with"),
 }
 
 

@@ -62,9 +62,8 @@ def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None 
 
     def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
         values = invariant_values(plan, levels)
-        (run or Run()).attend(
-            plan.problem, values
-        )  # contradictions are refused here, before anything is spent
+        # Contradictions are refused here, before anything is spent.
+        (run or Run()).attend(plan.problem, values)
         if plan.design.has_chosen_shares:
             _note_shares(plan, folder)
         return values

@@ -283,7 +283,7 @@ def test_what_cannot_be_had_in_parts_is_refused(
 
 
 def test_parts_need_a_folder(options: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="name a folder for the release"):
+    with pytest.raises(InputError, match="give a folder for the release"):
         lv.anonymize(records(), **options, parts=2)
 
 

@@ -458,7 +458,7 @@ def test_regions_called_like_a_published_column(name: str) -> None:
         ({"rows": ["share"], "cols": ["sex"]}, 'attribute "share".* rename it'),
         (
             {"by": ["sex", "share"], "totals": True, "total": "all"},
-            'attribute "share" has a label of that name',
+            'which is also a label of attribute "share"',
         ),
     ],
 )
