@@ -214,7 +214,7 @@ def test_what_outsiders_know(explorer: Explorer, browser: Any) -> None:
         page.select_option(".drawer select[aria-label=Bound]", "exactly")
         page.fill(".drawer input[type=number]", "1")
         page.click(".drawer button:has-text('Add')")
-        told = page.locator(".verdict:has-text('With 1 thing that outsiders know besides')")
+        told = page.locator(".verdict:has-text('With 1 fact that outsiders know in addition')")
         told.filter(has_text=re.compile(r"[0-9,]+ cells? falls? by the last")).wait_for()
 
 
