@@ -67,5 +67,5 @@ def test_from_a_table_to_a_release(browser: Any, axe: str, tmp_path: Path) -> No
         page.click(".drawer [data-close]")
         page.click("[data-publish]")
         page.click(".drawer [data-run]")
-        page.wait_for_selector(".drawer .verdict.ok:has-text('Published')")
+        page.wait_for_selector(".drawer .verdict.care:has-text('Published')")
     assert lv.verify(releases / "protected").passed

@@ -262,7 +262,7 @@ class _TopDownPage(SpecForm):
         names = list(dict.fromkeys(line["query"] for line in found["lines"]))
         query = self._choices.query if self._choices.query in names else found["total"]
         shown = [line for line in found["lines"] if line["query"] == query]
-        lines = [line for line in shown if line["plan"] == "form"]
+        lines = [line for line in shown if line["plan"] == "asked"]
         equal = {line["level"]: line["mean_absolute"] for line in shown if line["plan"] == "equal"}
         widest = max([*(line["mean_absolute"] for line in lines), *equal.values()], default=0) or 1
         columns = {"Level": "", "Regions": "r", "Typical error": "r", "people": ""}
