@@ -430,7 +430,7 @@ PROTECT_MEANINGS = {
     "question.primary": "cells that must be protected",
     "question.earlier": "publications about the same people that were asked about together with the tables; null without a register",
     "question.apart": "what to know where the register says nothing about these people, or leaves some of its publications aside",
-    "question.is_apart_by_word": "whether only `--new-population` says that the people of earlier publications are others",
+    "question.is_in_doubt": "whether `apart` speaks of publications that may be about the same people",
     "question.n_counts": "primary cells that are counts, which no contributor is asked about",
     "question.shown_before": "variables whose numbers an earlier file of records shows, person by person",
     "refusal": "what the tables disclose together with what was published before; null if nothing",
