@@ -11,7 +11,15 @@ from louver._verdict import Level, Verdict
 from louver.release.manifest import Manifest
 from louver.release.sentences import public_numbers
 
-__all__ = ["given_known", "groups_verdict", "loss_of", "not_private", "status_of", "topdown_verdict"]
+__all__ = [
+    "NOT_AUDITED",
+    "given_known",
+    "groups_verdict",
+    "loss_of",
+    "not_private",
+    "status_of",
+    "topdown_verdict",
+]
 
 
 def loss_of(privacy: Mapping[str, Any]) -> str:
