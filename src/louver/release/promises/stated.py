@@ -167,7 +167,6 @@ Names = Annotated[list[Name], AfterValidator(_once)]
 Owns = Annotated[list[Own], AfterValidator(_once)]
 
 Number = int | float
-Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Amount = Number | Annotated[str, AfterValidator(_amount)] | None
 Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]

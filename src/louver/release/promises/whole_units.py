@@ -12,9 +12,7 @@ from pydantic import Field
 from louver.release.folder import Malformed
 from louver.release.promises.base import Context, Outcome, Promise
 
-__all__ = ["UNIT_NUMBER", "WholeUnits", "check_whole_units"]
-
-UNIT_NUMBER = "unit_id"
+__all__ = ["WholeUnits", "check_whole_units"]
 
 
 class WholeUnits(Promise):

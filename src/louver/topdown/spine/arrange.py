@@ -45,10 +45,6 @@ class RegionRule:
     depth: int
     kinds: tuple[int, ...]
 
-    def is_refined_by(self, other: RegionRule) -> bool:
-        """Whether regions of the other rule lie in regions of this one."""
-        return self.depth <= other.depth and set(self.kinds) <= set(other.kinds)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrangedSpine:
