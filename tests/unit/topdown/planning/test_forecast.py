@@ -15,7 +15,7 @@ from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
-from louver.report.topdown_plan import plan_report
+from louver.report.topdown import plan_report
 from louver.topdown import estimate, measure, plan, topdown
 from louver.topdown.errors.simulate import public_seed
 from louver.topdown.load import read_design
@@ -219,10 +219,10 @@ def measured(tmp_path):
 def other_shares(monkeypatch):
     """An optimiser that finds something else than the one before."""
     from louver.topdown.planning.shares import Choice, equal_shares
-    from louver.topdown.spine import shares
+    from louver.topdown.spine import forecast
 
     monkeypatch.setattr(
-        shares,
+        forecast,
         "choose_shares",
         lambda design, is_measured, aim: Choice(
             shares=equal_shares(design, is_measured), objective=0.0, budget_factor=0.0
