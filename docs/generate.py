@@ -729,7 +729,7 @@ def spec_reference() -> str:
         "A spec keeps the options that you would otherwise repeat: `louver VERB --spec FILE.toml`, in Python `spec=`. Options of the command take",
         "precedence over the spec. Files are relative to the spec. `louver profile FILE --write-spec NEW.toml` writes a first one.",
         "An unknown key is refused, with a suggestion of the closest known one. `louver demo --files` writes the files of the examples.\n",
-        '`schema = "pl94"` or `schema = "dhc-persons"` at the top uses a [ready schema](topdown-reference.md#ready-schemas); the rest of the spec adds to it.\n',
+        '`schema = "pl94"` or `schema = "dhc-persons"` at the top uses a [ready schema](topdown-reference.md#ready-schemas).\n',
         _spec_section("`[source]`: where the records are", "source", SourceOptions),
         _spec_section("`[attributes.NAME]`: what a column means", "attributes", AttributeOptions),
         "## `[[structural_zeros]]`: cells that cannot occur\n",
