@@ -3,10 +3,11 @@
 Run: python benchmarks/surviving.py ADULT [--records 6000] [--k 3 5 10] [--epsilon 1 4] [--seconds 5] [--out chart.svg]
 
 ADULT is the UCI file with a header (adult.csv.gz). Quasi-identifiers: age and years of schooling in bands of five and three (so that all
-three kinds of release have the same domain), sex, marital status; kept: hours in bands of ten, income. The model is a logistic regression of
-income, weighted by the survey's weights (fnlwgt, kept), with 95 % intervals; k-anonymous files by ten draws. Private records have no weights:
-they come from a TopDown run without regions on records counted once, and are compared with the unweighted model. A coefficient survives
-if its interval and that of the source overlap by half or more, and it stays above 0, below 0, or neither. Code of its own throughout.
+three kinds of release have the same domain), sex, marital status; kept: hours in bands of ten, income. The model is a logistic regression
+of income, weighted by the survey's weights (fnlwgt, kept), with 95 % intervals; k-anonymous files by ten draws. Private records have no
+weights: they come from a TopDown run without regions on records counted once, and are compared with the unweighted model. A coefficient
+survives if its interval and that of the source overlap by half or more, and it stays above 0, below 0, or neither. Code of its own
+throughout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An attacker's knowledge about every person at the time of a release: the values by which that person is looked up.
 
 Values change between two releases: people have birthdays and move. To find a person in a release, one needs the values as they were then.
-The current records give these for a release made from them; an earlier release needs its own records, and a key
-that tells which of them are the same person's (`--earlier`, `--link`).
+The current records give these for a release made from them; an earlier release needs its own records, and a key that tells which of them
+are the same person's (`--earlier`, `--link`).
 """
 
 from __future__ import annotations

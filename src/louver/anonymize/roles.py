@@ -1,4 +1,4 @@
-"""Every column has a role: the check of columns without one, the coding of numbers published unchanged, and the dictionary of all columns."""
+"""Roles of columns: a check for columns without one, codes for numbers published unchanged, and the dictionary of all columns."""
 
 from __future__ import annotations
 

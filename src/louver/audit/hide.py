@@ -1,10 +1,9 @@
 """Further cells to hide, so that no small cell of the tables can be derived (secondary suppression).
 
 Small counts are hidden first. A count is protected when some table that agrees with everything a reader knows has it outside its window;
-the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells
-are one problem. For each count that is still confined a linear program looks for a nearby table that differs in few shown cells, cells
-that are not needed are shown again, and for small tables a constraint solver looks for the minimum. Every pattern is judged by the audit's
-own decision.
+the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells are one problem. For each
+count that is still confined a linear program looks for a nearby table that differs in few shown cells, cells that are not needed are shown
+again, and for small tables a constraint solver looks for the minimum. Every pattern is judged by the audit's own decision.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ under the secret, is a number below 2^20, and the perturbation table says which 
 without records stays 0. Every cell is changed by itself, so that totals are not the sums of their parts.
 
 This is not differential privacy: noise is bounded, there is no budget, and readers can average it away if many published numbers depend on
-one count. `average` does what such readers do (Asghar & Kaafar 2019): each sum of parts and each difference from a total
-is another estimate of a count, whose noise is independent unless it is of the same cells. It forecasts how often the rounded weighted mean
-of all of them is correct, and compares with how often it is.
+one count. `average` does what such readers do (Asghar & Kaafar 2019): each sum of parts and each difference from a total is another
+estimate of a count, whose noise is independent unless it is of the same cells. It forecasts how often the rounded weighted mean of all of
+them is correct, and compares with how often it is.
 
 Notes
 -----

@@ -5,8 +5,8 @@
     DIR/000001.json          one entry: when, about whom, what it says
     DIR/head                 hash of the newest entry
 
-An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back
-entry is noticed when the register is opened. The folder is confidential: anyone with the key can test whether a person is in the records.
+An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back entry is noticed
+when the register is opened. The folder is confidential: anyone with the key can test whether a person is in the records.
 """
 
 from __future__ import annotations

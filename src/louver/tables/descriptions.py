@@ -1,10 +1,10 @@
 """Which groups of people are examined: a set of labels for each attribute, and everyone with a label from each set.
 
 Labels that no piece tells apart count as one (the classes of the domain), and nothing is lost: no reader can know who has which of them,
-unless nobody has any. For an attribute with few classes, every set is examined. Of others it is each
-class, each pair, each category and filter of a piece, each node of a hierarchy and each range of an order; what two of the
-categories, filters and nodes have in common, and what one has beyond the other; what is not in one of these; and of each set
-what is left without the classes that are known by themselves.
+unless nobody has any. For an attribute with few classes, every set is examined. Of others it is each class, each pair, each category and
+filter of a piece, each node of a hierarchy and each range of an order; what two of the categories, filters and nodes have in common, and
+what one has beyond the other; what is not in one of these; and of each set what is left without the classes that are known by
+themselves.
 """
 
 from __future__ import annotations

@@ -77,13 +77,12 @@ def solve(
 
     Notes
     -----
-    Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the
-    best start is improved by simulated annealing: records move to a class nearby or are exchanged with a
-    record of it, classes are dissolved into their neighbours and founded from records that others can spare (chosen
-    towards l and t, where these are asked for), and records are left out where the problem allows it. Changes that make a class break a
-    requirement are never made. In every round the classes are cut into pieces that lie close together, along other borders each time, and
-    the pieces are annealed in threads. They do not depend on the number of threads, and each has its own stream of random
-    numbers. The best partition at the end of any round is returned.
+    Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the best start is
+    improved by simulated annealing: records move to a class nearby or are exchanged with a record of it, classes are dissolved into their
+    neighbours and founded from records that others can spare (chosen towards l and t, where these are asked for), and records are left out
+    where the problem allows it. Changes that make a class break a requirement are never made. In every round the classes are cut into
+    pieces that lie close together, along other borders each time, and the pieces are annealed in threads. They do not depend on the number
+    of threads, and each has its own stream of random numbers. The best partition at the end of any round is returned.
 
     With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
     step, so the best start is the answer.
@@ -355,8 +354,8 @@ def find_neighbours(
 
     **Lower bound**: a record that is published lies in a class of at least k records (more where l or t need more), whose loss per record
     is at least what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours, by their number and by
-    their sensitive values. A record that is left out loses
-    everything, which is no less. The sum over all records is therefore a bound, whatever else the classes must meet.
+    their sensitive values. A record that is left out loses everything, which is no less. The sum over all records is therefore a bound,
+    whatever else the classes must meet.
 
     **Time**: once it is up, `TimeUpError` is raised: there is then neither a search nor a bound.
 

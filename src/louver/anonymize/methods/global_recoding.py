@@ -319,11 +319,11 @@ class Lattice:
     Notes
     -----
     Coarser recodings leave no more records out (`RecodingSpace.is_monotone`). So where one leaves out too many, all finer ones do
-    (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one block, included (LeFevre, DeWitt
-    & Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left
-    out or not, so the sum of the columns' losses is a bound: exact for hierarchies, and for intervals and sets while nobody
-    may be left out. What is neither ruled out nor bounded away is judged, those with the most below them first: of all whose
-    bound is below the optimum, each rules out as many as it can.
+    (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one block, included (LeFevre, DeWitt &
+    Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left out or not, so the sum of the columns'
+    losses is a bound: exact for hierarchies, and for intervals and sets while nobody may be left out. What is neither ruled out
+    nor bounded away is judged, those with the most below them first: of all whose bound is below the optimum, each rules out as
+    many as it can.
 
     **Cost**: one count of the points for each combination judged; a few bytes for each combination.
     """

@@ -107,12 +107,11 @@ def priced(
     Notes
     -----
     Only the size of classes counts. A class of 2k records or more can be cut in two without loss, so k to 2k - 1 records are looked at,
-    with k the least that l and t allow (`least_publishable`). Column generation: prices are fitted to the classes listed so far, those
-    of `known` first; then around every record classes are sought that lose less than their prices, which are listed, too. A search
-    proves how far below its prices a class with this record as its dearest can lose; the record's price is lowered by that, and then the
-    prices are a proof. What is fitted is mixed with the best proof so far, the first of which is what each record loses at least
-    (`least_losses`). A record that is left out loses everything, so with
-    `max_suppressed` no price exceeds that.
+    with k the least that l and t allow (`least_publishable`). Column generation: prices are fitted to the classes listed so far, those of
+    `known` first; then around every record classes are sought that lose less than their prices, which are listed, too. A search proves how
+    far below its prices a class with this record as its dearest can lose; the record's price is lowered by that, and then the prices are a
+    proof. What is fitted is mixed with the best proof so far, the first of which is what each record loses at least (`least_losses`). A
+    record that is left out loses everything, so with `max_suppressed` no price exceeds that.
 
     **Cost**: a round takes a millisecond or so for each distinct record, later ones more, and O(p) for each whose price exceeds its reach.
     """

@@ -47,8 +47,8 @@ class AboutSensitive(Promise):
     ----------
     values : tuple
         Sensitive values in their order, each with all the texts that stand for it in the file: spellings of one number or day, or
-        what stands for a missing value and the label of that; None is a missing one. Releases of
-        early versions have one text each, and "None" for a missing value.
+        what stands for a missing value and the label of that; None is a missing one. Releases of early versions have one text
+        each, and "None" for a missing value.
     unknown : tuple, optional
         Texts that stand for a missing value, which does not count as a value; if omitted, it is one of `values`.
     """

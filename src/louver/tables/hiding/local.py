@@ -1,8 +1,7 @@
 """Large tables: a pattern grown and repaired demand by demand, each within a small part of the tables.
 
 1. **Grow.** Demands in order of size. Where no known change meets one, a linear program over a part of the tables around its cell looks
-for a
-   cheap change, whose shown cells are hidden. The part grows until it holds enough, so that sub-tables of all levels of the
+   for a cheap change, whose shown cells are hidden. The part grows until it holds enough, so that sub-tables of all levels of the
    hierarchies, and linked tables, are protected together and need no repair afterwards. Changes are rounded to whole units at once.
 2. **Show again.** Every further cell, dearest first, if the demands whose changes use it have other changes through hidden cells.
 3. **Exchange.** The same through any cells, if these cost no more than what is then no longer needed.

@@ -1,9 +1,9 @@
 """The error of published numbers, by level, query and class of the number.
 
-Every region has two variances for a row of a query, those of least squares (`subspaces`): its own, from its subtree alone, and
-the final one, whose root is its `unit`. A number's class is given by its size in units. For each class the model gives, in units, the
-difference between the truth and numbers of this class in simulations; and how the error of a parent's children,
-apart from the parent's own, compares with their own variances.
+Every region has two variances for a row of a query, those of least squares (`subspaces`): its own, from its subtree alone, and the
+final one, whose root is its `unit`. A number's class is given by its size in units. For each class the model gives, in units, the
+difference between the truth and numbers of this class in simulations; and how the error of a parent's children, apart from the
+parent's own, compares with their own variances.
 
 Unions of leaves are split into families, and their errors are calibrated on unions of simulated leaves.
 

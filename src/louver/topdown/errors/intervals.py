@@ -8,10 +8,10 @@ least-squares uncertainty (`error_model`). Where results are too few to be poole
 whether the truth is still rougher than the draws.
 
 Where the truth is rougher than the draws, simulations understate errors. Each region's own noisy answer y minus the published number is
-the error of the published number plus noise: r = (truth - published) + noise. Noise and its part in the
-published number are the same in simulations, so E r^2 differs from that of simulations by as much as the squared error does. The
-ratio of squared errors is therefore 1 + (mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without any assumption
-about the truth except that the estimator reacts to noise there as it does in simulations.
+the error of the published number plus noise: r = (truth - published) + noise. Noise and its part in the published number are the same in
+simulations, so E r^2 differs from that of simulations by as much as the squared error does. The ratio of squared errors is therefore 1 +
+(mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without any assumption about the truth except that the
+estimator reacts to noise there as it does in simulations.
 
 Notes
 -----

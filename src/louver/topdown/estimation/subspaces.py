@@ -1,10 +1,9 @@
 """Marginals of a table over its attributes, decomposed: scalars in place of covariance matrices.
 
-A marginal query M_q over the attributes q has M_q'M_q = product of identities (attributes in q) and of ones
-(the others). All of these commute: the cells split into one subspace for every set S of attributes (constant over the
-others, summing to zero over each of S), and on it M_q'M_q is n / n_q times the identity where S is part of q, zero
-otherwise. A precision that is a weighted sum of them is one number for every S, and remains one when regions are added up. Sets are bit
-masks.
+A marginal query M_q over the attributes q has M_q'M_q = product of identities (attributes in q) and of ones (the others). All of these
+commute: the cells split into one subspace for every set S of attributes (constant over the others, summing to zero over each of S), and
+on it M_q'M_q is n / n_q times the identity where S is part of q, zero otherwise. A precision that is a weighted sum of them is one
+number for every S, and remains one when regions are added up. Sets are bit masks.
 
 Notes
 -----

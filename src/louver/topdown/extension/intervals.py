@@ -3,9 +3,8 @@
 The numbers of an extension have the error of the first release, whose people it keeps, and their own. So a truth is drawn in two steps:
 of the first release, as its measurements have it (`errors.simulate`), then of the larger schema, as the extension's measurements share
 those people out. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after
-the other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the
-error that a level's numbers have on average. The extension's own noisy answers show whether the truth is rougher than the draws, in the
-same way.
+the other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the error that a level's
+numbers have on average. The extension's own noisy answers show whether the truth is rougher than the draws, in the same way.
 
 Notes
 -----

@@ -4,11 +4,10 @@ Cells are divided into *types*. A statement bounds the number of people in a set
 fixes it. The question is which type counts x of a region can be divided among its leaves so that every
 statement holds, in integers.
 
-Where the sets stated about leaves are nested or disjoint (laminar), the answer is: those with
-lower(S) <= x(S) <= upper(S) for every set S of types, and the bounds of a region are the sums of its
-children's, cut by what is stated about the region itself. Two exact crossing margins, two by two, are also
-complete (Lemma 1). Other crossing statements are worked out by elimination where the tree is small (`crossing`); otherwise only
-necessary conditions are derived, and `kind` says so.
+Where the sets stated about leaves are nested or disjoint (laminar), the answer is: those with lower(S) <= x(S) <= upper(S) for
+every set S of types, and the bounds of a region are the sums of its children's, cut by what is stated about the region itself.
+Two exact crossing margins, two by two, are also complete (Lemma 1). Other crossing statements are worked out by elimination
+where the tree is small (`crossing`); otherwise only necessary conditions are derived, and `kind` says so.
 
 Notes
 -----

@@ -1,8 +1,8 @@
 """Shares of the budget, chosen for the questions the release must answer, as exact fractions.
 
 The objective is the error of one row, over levels and queries, relative to that of the paper's algorithm with equal shares: the error of
-the spec's estimator, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions,
-cells and queries determine it, not the data.
+the spec's estimator, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions, cells and queries
+determine it, not the data.
 
 Notes
 -----
