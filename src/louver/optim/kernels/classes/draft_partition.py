@@ -478,8 +478,7 @@ def free_inplace(draft, c):
 
 @inner
 def settle_inplace(draft, c):
-    """Update the loss of a class after records left or entered it; unite it with its point's core if it lies within the point.
-    """
+    """Update the loss of a class after records left or entered it; unite it with its point's core if it lies within the point."""
     if draft.classes[c, SIZE] == 0:
         free_inplace(draft, c)
     elif not is_core(draft, c):

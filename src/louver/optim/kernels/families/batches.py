@@ -34,7 +34,7 @@ INFEASIBLE = 2
 
 MAX_PROXIMAL = 40  # maximum number of rounds for type counts that are bounded but not measured
 SOFTNESS = 1e-3  # weight of such a count relative to that of the cells it sums
-UNSETTLED = 1e-5  # persons by which the last round may still move it; times SOFTNESS, this is the remaining error
+UNSETTLED = 1e-5  # persons the last round may move it by; times SOFTNESS, the remaining error
 
 
 class Batch(NamedTuple):

@@ -140,9 +140,7 @@ def expectations_inplace(
         for f in range(n_factors):
             factors[factor_kind[g], f] += chance[f]
             for i in range(last - first):
-                if (
-                    f > 0 and given[i, f] > 0.0
-                ):  # if the factor is zero, nothing is learnt about departures
+                if f > 0 and given[i, f] > 0.0:  # if the factor is zero, nothing is learnt about departures
                     own = kind[first + i]
                     for d in range(n_departures):
                         joint = departure_weights[own, d] * of_group[i, _scale(f, d)]
