@@ -588,7 +588,7 @@ SPEC_MEANINGS = {
     "topdown.refines": "attribute of the first release -> `attribute` that stands for it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
     "topdown.household": "leaves with one `head` and `members` alone; each of `gaps` says how many `years` apart its `cells` are from the head",
-    "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
+    "topdown.shrink": 'for `bayes`: maximum number of standard deviations by which small groups may be shrunk, 2 by default, or `"off"`',
     "topdown.intervals": "simulations that standard errors and intervals are read from, 3 by default; 0 for none",
 }
 """Keys of a spec that are no options of a command."""

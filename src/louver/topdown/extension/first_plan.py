@@ -30,7 +30,7 @@ __all__ = ["plan_of_first"]
 
 
 def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> QueryPlan | None:
-    """The plan that a first release was measured by; None for measurements that somebody else published.
+    """The plan by which a first release was measured; None for measurements that were published by others.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> Query
     larger : Design
         Of the extension, which has the same regions.
     has_room : ndarray of bool, shape (cells,)
-        Cells of the first release that the larger schema has room for; the others are taken to be impossible.
+        Cells of the first release that exist in the larger schema; the others are treated as impossible.
 
     Notes
     -----
-    Public numbers that the estimate rested on (`covariates`) are not in a release, so simulations do without them: errors are then
+    Public numbers that the estimate used (`covariates`) are not in a release, so simulations do without them: errors are then
     overstated, never understated.
     """
     where = first.path.name
@@ -72,7 +72,7 @@ def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> Query
 
 
 def _possible(promise: Mapping[str, Any], attributes: tuple[Attribute, ...], where: str) -> Bools:
-    """Cells that are no structural zeros of the first release."""
+    """Cells that are not structural zeros of the first release."""
     possible = cell_set({}, attributes, where)
     for zero in promise["structural_zeros"]:
         possible &= ~cell_set(zero, attributes, where)

@@ -1,6 +1,7 @@
-"""Shares of the budget for a spec that leaves them out: with regions arranged for areas, those of the geography, level by level.
+"""Shares of the budget for a spec that leaves them out: if regions are arranged for areas, the shares of the geography, level by level.
 
-So every level has the share that it would have without a spine, and geographic regions do not become worse because shares are chosen anew.
+Every level thus has the share that it would have without a spine, and geographic regions do not become worse because shares are chosen
+again.
 """
 
 from __future__ import annotations
