@@ -86,7 +86,7 @@ def tally(
     Parameters
     ----------
     bins, before, published : sequences
-        One of each for every quasi-identifier: its bins, the bin of each record, and its published form.
+        For every quasi-identifier: its bins, the bin of each record, and its published form.
     sizes : int64 (groups,)
         Records published as each group.
     """

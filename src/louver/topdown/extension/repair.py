@@ -98,7 +98,8 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
         if _reassigned(known, leaf, first.cell[span], first.count[span], allowed, None) is None:
             code = extension.design.spine.leaves[leaf]
             message = (
-                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot satisfy the bounds, '
+                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot '
+                "satisfy the bounds, "
                 "whatever their other attributes; correct the bounds, or state them in the first release's spec."
             )
             raise InfeasibleError(message, clash=(leaf,))

@@ -105,7 +105,8 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
     verdict = judge([*published, *own], space_of(design), design.geographic.leaves, design.budget.neighbours)
     if verdict is Protection.EXPOSED:
         raise InputError(
-            "together with the invariants that this ledger has already published, these would fix a whole table exactly; leave out some invariants.",
+            "together with the invariants that this ledger has already published, these would fix a whole table "
+            "exactly; leave out some invariants.",
             option="invariants",
         )
     _check_decided(verdict, design)

@@ -166,7 +166,10 @@ def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[Regio
     """All sequences of rules that become finer, starting with the geography or the sequence closest to it."""
     size = comb(n_geographic + n_new, n_new) * (n_new + 1) ** n_kinds
     if size > MOST_CANDIDATES:
-        message = f"{n_new} new levels and {n_kinds} kinds of areas can be combined in {size:,} ways, more than {MOST_CANDIDATES:,}; use fewer."
+        message = (
+            f"{n_new} new levels and {n_kinds} kinds of areas can be combined in {size:,} ways, more than "
+            f"{MOST_CANDIDATES:,}; use fewer."
+        )
         raise InputError(message, option="spine.levels")
     depths = sorted(
         combinations_with_replacement(range(n_geographic + 1), n_new),
