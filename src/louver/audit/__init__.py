@@ -74,11 +74,11 @@ def audit(
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
-        What an outsider knows: `where`, and `exactly`, `at_least` or `at_most`.
+        Knowledge of an outsider: `where`, and `exactly`, `at_least` or `at_most`.
     targets : sequence of mappings
         Cells to audit: `by`, `where`, `only_small`. By default all cells of the tables and of the finest cross.
     fail_on : {"exact", "small", "within"}, optional
-        What makes `passed` false.
+        Findings that make `passed` false.
 
     Examples
     --------
@@ -121,9 +121,9 @@ def audit_pieces(
     Returns
     -------
     found : JointAudit or None
-        None where nothing about these records was published before.
+        None if nothing about these records was published before.
     content : dict
-        What the register keeps of the pieces.
+        The content that the register keeps about the pieces.
     """
     started = time.perf_counter()
     names = tuple(dict.fromkeys((*names, *earlier_names(register.entries, names))))
@@ -176,7 +176,7 @@ def _published(
     register: MatchedRegister | None,
     report: Report | None,
 ) -> JointAudit:
-    """Write the tables and enter them into the register, unless cells are disclosed, or may be."""
+    """Write the tables and enter them into the register, unless cells are or may be disclosed."""
     options = request.options
     if options.publish is None or register is None or found.refusal is not None:
         return found
@@ -245,7 +245,7 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
 def _filter(
     request: Request[AuditOptions], register: MatchedRegister | None
 ) -> Mapping[str, tuple[str, ...]]:
-    """With a register: the labels that satisfy the source's `where`."""
+    """The labels that satisfy the source's `where`, if there is a register."""
     source = request.source
     if register is None or source.where is None:
         return {}

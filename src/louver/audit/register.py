@@ -1,9 +1,8 @@
 """Convert pieces to register entries and back; the content of an entry does not depend on the records.
 
-An entry describes tables and files of records. In a file a reader can count whatever its columns allow: classes crossed with
-columns that are published unchanged. A class stands for labels of quasi-identifiers that its records may have. So the people with
-given labels are at least those of the classes inside these labels, and at most those of the classes that overlap them plus the
-records left out.
+An entry describes tables and files of records. In a file a reader can count whatever its columns allow: classes crossed with columns that
+are published unchanged. A class stands for labels of quasi-identifiers that its records may have. So the number of people with given labels
+is at least that of the classes within these labels, and at most that of the classes that overlap them plus the records left out.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ def check_columns(entries: Sequence[RegisterEntry], requested: Sequence[str], co
 def from_entries(
     entries: Sequence[RegisterEntry], attributes: Sequence[Attribute], crosses: Sequence[Cross]
 ) -> list[Piece]:
-    """Earlier publications, over the attributes as they are read now.
+    """Earlier publications, over the attributes as they are now read.
 
     Parameters
     ----------
@@ -202,9 +201,9 @@ def _upper(values: Sequence[int | None]) -> IntArray:
 
 
 MOST_COMPARED = 4096
-"""Number of classes up to which an upper bound on the people in each is derived; beyond it there is none."""
+"""Number of classes up to which an upper bound on the people in each is derived; with more, there is none."""
 MOST_CELLS = 1 << 20
-"""Classes times cells of the columns that are published as they are."""
+"""Maximum product of classes and cells of the columns that are published unchanged."""
 
 Bools = NDArray[np.bool_]
 
@@ -273,7 +272,7 @@ class _RegisterColumn:
     may_be : bool (values, labels)
         Labels that a record with a published value may have.
     is_known : bool (values,)
-        False where the labels are not known; `may_be` then has all of them.
+        False if the labels are not known; `may_be` then includes all of them.
     of_row : int64 (rows,)
         Published value of each distinct record.
     """
@@ -332,16 +331,16 @@ class _File:
     def says_more_than_its_classes(self) -> bool:
         """Whether classes that were formed one by one stand for several labels.
 
-        They may overlap, and then all together confine counts that no class confines by itself; and a label is only listed, an interval
-        only ends there, because somebody has it. `by_class` knows neither.
+        They may overlap, and then all of them together confine counts that no class confines by itself. Moreover, somebody has every label
+        that is listed and every end of an interval. `by_class` uses neither.
         """
         used = ((column, np.unique(column.of_row)) for column in self.quasi.values())
         return any(bool((column.may_be[values].sum(axis=1) > 1).any()) for column, values in used)
 
     def by_class(self) -> list[Margin]:
-        """Each class whose labels are known, crossed with the columns that are published as they are.
+        """Each class whose labels are known, crossed with the columns that are published unchanged.
 
-        The people with its labels are those of all classes inside it, and perhaps others of the classes that overlap it.
+        The people with its labels are those of all classes within it, and possibly others from the classes that overlap it.
         """
         cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
         sizes, cell_of = self._cells(cross)
@@ -369,7 +368,7 @@ class _File:
         return margins
 
     def in_all(self) -> Margin:
-        """All records, by the columns that are published as they are."""
+        """All records, by the columns that are published unchanged."""
         cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
         sizes, cell_of = self._cells(cross)
         counts = np.zeros(prod(sizes), np.int64)
@@ -416,7 +415,7 @@ class _File:
         return Margin(cross=cross, lower=lower.ravel(), upper=upper.ravel() + self.n_left_out)
 
     def _cells(self, cross: Cross) -> tuple[list[int], IntArray]:
-        """Sizes of the columns published as they are, and the cell of each distinct record."""
+        """Sizes of the columns published unchanged, and the cell of each distinct record."""
         sizes: list[int] = []
         cell_of = np.zeros(len(self.counts), np.int64)
         for name in cross.by:
@@ -427,7 +426,7 @@ class _File:
         return sizes, cell_of
 
     def _near(self, classes: IntArray) -> Bools:
-        """Whether a person could fit both of two classes."""
+        """Whether a person could match both of two classes."""
         near = np.ones((len(classes), len(classes)), np.bool_)
         for column, published in zip(self.quasi.values(), classes.T, strict=True):
             overlap = (column.may_be.astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
@@ -435,7 +434,7 @@ class _File:
         return near
 
     def _inside(self, classes: IntArray) -> Bools:
-        """Whether everybody in the second of two classes surely has the labels of the first."""
+        """Whether everyone in the second of two classes certainly has the labels of the first."""
         inside = np.ones((len(classes), len(classes)), np.bool_)
         for column, published in zip(self.quasi.values(), classes.T, strict=True):
             beyond = ((~column.may_be).astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
@@ -443,7 +442,7 @@ class _File:
         return inside
 
     def _labels(self, published: IntArray) -> dict[str, tuple[str, ...]] | None:
-        """Labels of a class, omitting columns in which it covers every label; None where they are not known."""
+        """Labels of a class, omitting columns in which it covers every label; None if they are not known."""
         found = {}
         for (name, column), value in zip(self.quasi.items(), published.tolist(), strict=True):
             if not column.is_known[value]:
@@ -511,7 +510,7 @@ def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> li
 
 
 def _merged(attribute: Attribute, others: Sequence[Cross]) -> Recode | None:
-    """Merge labels that no other piece distinguishes: who has which of them says nothing about the other pieces."""
+    """Merge labels that no other piece distinguishes, because who has which of them says nothing about the other pieces."""
     domain = refined([attribute], others)
     (classes,) = domain.classes
     if domain.n_cells == attribute.size:

@@ -41,15 +41,15 @@ class AuditQuestion:
     household : str or None
         A column of the records that looks like the number of a household, whose members were counted one by one.
     counts_people : bool
-        Whether the steward wants that.
+        Whether the steward chose to count people.
     unit : str or None
         The column of units by which groups were counted; None where they were counted by people.
     near : tuple of (str, str, float)
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
-        Small counts that readers derive if they also know the exceptions; None if unknown.
+        Small counts that readers can derive if they also know the exceptions; None if unknown.
     files : tuple of str
-        Earlier files of records, each class of which was considered by itself.
+        Earlier files of records, of which each class was considered by itself.
     """
 
     cells: int
@@ -71,21 +71,21 @@ class AuditQuestion:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that had to be answered was."""
+        """Whether every question that had to be answered was answered."""
         return self.has_targets or (self.groups is not None and self.is_whole)
 
     @property
     def is_safe_if_followed(self) -> bool:
-        """Whether readers who take near dependencies for rules learn no small count."""
+        """Whether readers who assume near dependencies as rules learn no small count."""
         return not self.near or self.near_small == 0
 
     @property
     def counted(self) -> str:
-        """What makes a cell small, in a word."""
+        """What is counted, in one word."""
         return "count" if self.unit is None else "units"
 
     def few(self, small: int) -> str:
-        """What makes a group small, in words."""
+        """The condition that makes a group small, in words."""
         if self.unit is None:
             return f"fewer than {small:,} people"
         return f'people of fewer than {small:,} units (column "{self.unit}")'
@@ -102,7 +102,7 @@ class AuditQuestion:
         return asdict(self) | {"asked": self.examined(small), "not_asked": self.not_examined()}
 
     def examined(self, small: int) -> list[str]:
-        """In sentences."""
+        """The same in sentences."""
         sentences = [f"{counted(self.cells, 'cell')} of tables and targets."]
         if self.groups is not None:
             sentences.append(f"Every group of {self.few(small)} that {self.described}: {self._looked_at()}.")
@@ -113,14 +113,14 @@ class AuditQuestion:
         return looked if self.unit is None else f"{looked} that may have so few"
 
     def assumed(self) -> list[str]:
-        """What everyone is assumed to know beforehand, in sentences."""
+        """Knowledge that everyone is assumed to have beforehand, in sentences."""
         return [
             f'Everyone is assumed to know which "{second}" belongs to each "{first}".'
             for first, second in self.dependencies
         ]
 
     def not_examined(self) -> list[str]:
-        """In sentences."""
+        """The same in sentences."""
         sentences = []
         if self.groups is None:
             why = (
@@ -151,7 +151,7 @@ class AuditQuestion:
         return sentences + self.files_by_class()
 
     def files_by_class(self) -> list[str]:
-        """What earlier files of records may reveal besides, in sentences."""
+        """What earlier files of records may reveal in addition, in sentences."""
         return [
             f'Of "{name}" each class was considered by itself: what all classes confine together, and that somebody has every label a '
             "class lists and both ends of its intervals, was not."
@@ -172,7 +172,7 @@ def judge_answers(
 ) -> Verdict:
     """The conclusion from the findings: safe only if the whole question was examined and answered.
 
-    `overlap` describes people whom earlier, unaudited publications may also be about.
+    `overlap` describes people who may also be in earlier, unaudited publications.
     """
     not_examined = tuple(question.not_examined())
     found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
@@ -212,7 +212,7 @@ def judge_answers(
 
 
 def _near(question: AuditQuestion) -> list[str]:
-    """Near dependencies, and what they disclose, in sentences."""
+    """Near dependencies and their disclosures, in sentences."""
     sentences = [
         f'"{first}" nearly determines "{second}" ({_percent(share)} of the records agree).'
         for first, second, share in question.near

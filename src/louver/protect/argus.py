@@ -1,5 +1,5 @@
-"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies and a
-priori file.
+"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies,
+and a priori files.
 
 Features on which the tau-ARGUS manual and public programs that write these files agree are supported; anything else, and anything that
 louver does differently, is refused with file and line. Commands that only control how tau-ARGUS displays or stores its results are ignored.
@@ -7,8 +7,8 @@ louver does differently, is refused with file and line. Commands that only contr
 | file | what is read |
 |---|---|
 | `.rda` | separator, columns (with start and width where the records have none), `TOTCODE`, hierarchies, `DECIMALS`, roles of columns |
-| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET` or
-`RND` | | `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
+| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET`, `RND` |
+| `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
 """
 
 from __future__ import annotations
