@@ -307,7 +307,7 @@ class TargetSearch:
             is_confined = verdict == 1
             lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
             certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
-            # Large counts may be disclosed exactly but not confined to their window.
+            # Of large counts that are confined, it is also decided whether they are exact.
             chosen = chosen[is_confined & ~is_small[chosen]]
         return TargetBounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
 

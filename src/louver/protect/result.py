@@ -1,4 +1,4 @@
-"""Protected tables: the pattern with its proof, for the steward; it holds true numbers and stays inside."""
+"""Protected tables: the pattern with its proof, for the steward; it contains true numbers and is confidential."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class HiddenCell:
     ----------
     table : str
     cell : dict
-        Its codes.
+        Codes of the cell.
     kind : str
         `primary` or `secondary`.
     reasons : tuple of str
-        Why it is primary; empty for a secondary one.
+        Why it is primary; empty for a secondary cell.
     is_protected : bool
-        Whether it is proved that every attacker considers a wide enough range possible; true for a secondary one, which needs no range.
+        Whether it is proved that every attacker considers a wide enough range possible; true for a secondary cell, which needs no range.
         With cell keys only unprotected cells are listed.
     value : str
         The true number; confidential.
@@ -92,14 +92,14 @@ class HiddenCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedTable:
-    """The cost of hiding for one table."""
+    """The cost of hiding in one table."""
 
     table: str
     cells: int
     primary: int
     secondary: int
     hidden_share: float
-    """Share of the total of its finest cells that is hidden."""
+    """Hidden share of the total of the finest cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +109,15 @@ class RoundingFigures:
     Attributes
     ----------
     bases : dict
-        What is measured -> its base.
+        Quantity -> its base.
     changed : int
-        Numbers that are not their true ones.
+        Number of numbers that differ from their true values.
     beyond : int
-        Multiples beyond the two next to its value that the furthest number went; 0 where all are next multiples.
+        Number of multiples by which the farthest number lies beyond the two next to its value; 0 if all are adjacent multiples.
     far : int
-        Numbers not rounded to an adjacent multiple.
+        Number of numbers not rounded to an adjacent multiple.
     mean_change : dict
-        What is measured -> mean distance from the true numbers.
+        Quantity -> mean distance from the true numbers.
     """
 
     bases: dict[str, int]
@@ -135,7 +135,7 @@ class CellKeyFigures:
     ----------
     variance : float
     maximum : int
-        Of the noise.
+        Variance and maximum of the noise.
     limit : int
         Counts from 1 to below this are small.
     cells, small : int
@@ -144,13 +144,13 @@ class CellKeyFigures:
         Cells whose number is not the true count.
     mean_change : float
     estimates : float
-        Mean precision of the average of all estimates of a small count, in parts of that of one number.
+        Mean precision of the average of all estimates of a small count, relative to that of one number.
     forecast, measured : float
-        Share of small counts that the rounded average equals: forecast, and measured.
+        Share of small counts that the rounded average recovers, forecast and measured.
     certain : int
-        Small counts of which readers can be sure, who average or reason with bounds and sums.
+        Small counts of which readers can be sure by averaging or by bounds and sums.
     told : int
-        Those that follow from bounds and sums.
+        The small counts that follow from bounds and sums.
     """
 
     variance: float
@@ -171,8 +171,8 @@ class CellKeyFigures:
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
-    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. Of rounded tables it is
-    the sum of all distances, each in multiples of its base, since numbers of different variables cannot be added.
+    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. For rounded tables, the
+    cost is the sum of all distances, each in multiples of its base, since numbers of different variables cannot be added.
     """
 
     cells: int
@@ -192,7 +192,7 @@ class ProtectSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ProtectedTables(Shown):
-    """Tables with cells hidden. Confidential: it distinguishes primary cells from others, and has true numbers.
+    """Tables with hidden cells. Confidential: it distinguishes primary cells from others and contains true numbers.
 
     Attributes
     ----------
@@ -203,20 +203,20 @@ class ProtectedTables(Shown):
     decided : tuple of (str, str, str)
         Table, cell and reason of each manual decision.
     question : Question
-        The question.
+        What was examined.
     minimise : str
         The quantity that was minimised; `distance` for rounded numbers.
     method : str
     rounding : RoundingFigures or None
-        Of `--method round`.
+        Figures of `--method round`.
     cell_keys : CellKeyFigures or None
-        Of `--method cellkey`.
+        Figures of `--method cellkey`.
     published : str or None
-        Folder that the tables were written to.
+        Folder to which the tables were written.
     refusal : str or None
         What the tables disclose together with what was published before, if anything.
     grids : tuple of TableGrid
-        Every cell of every table, hidden or not; none with cell keys, whose counts stay in the database.
+        Every cell of every table, hidden or not; empty with cell keys, whose counts remain in the database.
     """
 
     summary: ProtectSummary
@@ -267,7 +267,7 @@ class ProtectedTables(Shown):
 
     @property
     def is_publishable(self) -> bool:
-        """The same, together with what was published before."""
+        """The same, taking into account what was published before."""
         return self.is_protected and self.refusal is None
 
     def audited(self, together: JointAudit | None) -> ProtectedTables:
@@ -356,7 +356,9 @@ def result_of(
 ) -> ProtectedTables:
     """The result of one call."""
     hiding, primary, is_open = solved.hiding, solved.judged.primary, solved.open_cells
-    is_shown = np.zeros(len(loaded.cells), dtype=bool)  # by the new tables; unlisted totals are numbers too
+    is_shown = np.zeros(
+        len(loaded.cells), dtype=bool
+    )  # by the new tables; unlisted totals also count as numbers
     is_shown[[line.cell for table in loaded.tables for line in table.lines]] = True
     hidden = hiding.hidden & is_shown
     cells, tables = [*_open_earlier(loaded, solved)], []
@@ -465,7 +467,7 @@ def _rounding_figures(options: ProtectOptions, loaded: Loaded, solved: Solved) -
 
 
 def _leaf_places(axis: Any) -> set[int]:
-    """Places of the codes without parts."""
+    """Positions of the codes without parts."""
     return set(range(len(axis.codes))) - {total for total, _ in axis.parts}
 
 
@@ -492,7 +494,7 @@ def noisy_result(
     question: Question,
     seconds: float,
 ) -> ProtectedTables:
-    """The result of cell keys; `before` are tables of earlier releases, whose numbers readers average, too.
+    """The result of cell keys; `before` are tables of earlier releases, whose numbers readers also average.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "hidden with its own variable": ({"tables": [TABLE, {**TABLE, "name": "b", "hide_with": "firms"}]}, "whose cells it shares anyway"),
     "rounded with another": ({"tables": [TABLE, {**TABLE, "name": "b", "variable": "b", "hide_with": "firms"}], "method": "round"}, "has hide_with, which is for a search"),
     "zero without a range": ({"rules": [{"rule": "zero"}]}, "needs up"),
-    "zero with a percentage": ({"rules": [{"rule": "zero", "up": 5.0, "range": 10.0}]}, "a percentage, which is nothing of 0"),
+    "zero with a percentage": ({"rules": [{"rule": "zero", "up": 5.0, "range": 10.0}]}, "a percentage, which has no effect on 0"),
     "zero without contributors": ({"rules": [{"rule": "zero", "up": 5.0}], "tables": [{**TABLE, "frequency": None}]}, "needs the number of contributors"),
     "state of rounded cells": ({"state": "s", "method": "round"}, "option --state is for a search"),
     "state in no folder": ({"state": "none/s"}, "the folder of none/s does not exist"),

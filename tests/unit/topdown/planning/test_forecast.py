@@ -287,7 +287,7 @@ def test_a_note_of_shares_that_cannot_be_read(tmp_path):
 def test_a_stand_in_and_a_composition_have_somebody_in_them(town, tmp_path):
     (tmp_path / "counts.csv").write_text("quarters,age,race,count\nhome,adult,a,0\n")
     table = table_of(tmp_path, people())
-    with pytest.raises(InputError, match=r"counts.csv counts nobody"):
+    with pytest.raises(InputError, match=r"counts.csv has no people"):
         plan(town, stand_in=table, composition=tmp_path / "counts.csv")
     with pytest.raises(InputError, match="has no people"):
         weighted = town.read_text().replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
