@@ -32,7 +32,7 @@ class TCloseness(AboutSensitive):
         the only level with a single node.
 
     Every value listed occurs in the file. Values that never occur, and levels above the root, would divide each distance by too large a
-    number: any class could pass as close. For the same reason a level that merges no nodes of the one below is not counted.
+    number, so that any class could pass as close. For the same reason, a level that merges no nodes of the level below is not counted.
     """
 
     promise: Literal["t-closeness"]
@@ -83,7 +83,7 @@ def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
 
 
 def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-    """The levels of a tree that have fewer nodes than the one below."""
+    """The levels of a tree that have fewer nodes than the level below."""
     sizes = [len(set(level)) for level in levels]
     return [level for n, level in enumerate(levels) if not n or sizes[n] < sizes[n - 1]]
 
@@ -91,8 +91,8 @@ def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
 def tree_distance(difference: Floats, levels: Sequence[Sequence[int]]) -> Floats:
     """Earth mover's distance where moving across a node at height h of H costs h / H.
 
-    A unit that leaves its node at height h crosses it once each way: half the absolute surplus, summed over the nodes, times 1 / H, adds
-    up to the distance.
+    A unit that leaves its node at height h crosses a node twice, once up and once down. So the distance is the sum over heights of half the
+    absolute surplus of the nodes, times 1 / H.
     """
     total: Floats = np.abs(difference).sum(axis=1)
     for ancestors in levels[:-1]:

@@ -29,13 +29,13 @@ BLOCK_CELLS = 1 << 24
 class Freeform(Promise):
     """The values of every published record overlap those of k published records, including itself.
 
-    Follows from what freeform generalisation promises: a published record covers k original ones, and each of these
-    is covered by its own published record too.
+    This follows from the guarantee of freeform generalisation: a published record covers k original ones, and each of these is also covered
+    by its own published record.
 
     Attributes
     ----------
     open : tuple of str
-        Columns in which a missing value matches anything: it may be the value that two entries share.
+        Columns in which a missing value matches anything, so that it may be the value that two entries share.
     """
 
     promise: Literal["freeform"]

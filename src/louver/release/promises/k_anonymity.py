@@ -26,7 +26,7 @@ class KAnonymity(Promise):
 
 
 class KMap(Promise):
-    """Every published combination is listed with the people of the population that it matches, k of them or more."""
+    """Every published combination is listed with the number of people of the population that it matches, at least k."""
 
     promise: Literal["k-map"]
     file: Literal["data/anonymized.parquet"]
@@ -36,7 +36,8 @@ class KMap(Promise):
 
 
 class KUnits(Promise):
-    """Every published combination is listed with its distinct units (households), k of them or more, and has as many records."""
+    """Every published combination is listed with the number of its distinct units (households), at least k, and has at least as many
+    records."""
 
     promise: Literal["k-units"]
     file: Literal["data/anonymized.parquet"]
@@ -78,7 +79,7 @@ def check_k_units(context: Context, promise: KUnits) -> Outcome:
 
 
 def _listed(context: Context, promise: KMap | KUnits, counted: str) -> pa.Table | Outcome:
-    """Every class with its records and what is listed about it, or what is wrong with the list."""
+    """Every class with its records and the listed number, or what is wrong with the list."""
     published = count_distinct(context.folder, promise.file, promise.quasi)
     keys = published.column_names[:-1]
     if not published.num_rows:

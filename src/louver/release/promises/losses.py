@@ -1,7 +1,8 @@
 """How much detail of each quasi-identifier the published records lose, measured from published values alone.
 
-An interval of numbers loses its width over the width of all intervals together. A value that stands for labels loses their number
-less one, over all labels that occur in the mapping (less one if they are ordered). A value that may be anything loses everything.
+An interval of numbers loses its width divided by the width of all intervals together. A value that stands for labels loses their number
+minus one, divided by the number of all labels that occur in the mapping (minus one if they are ordered). A value that may be anything loses
+everything.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Losses(Promise):
 
 
 def check_losses(context: Context, promise: Losses) -> Outcome:
-    """Measure every column anew."""
+    """Measure every column again."""
     mapping = read_mapping(context.folder)
     names = attributes_of(mapping)
     if names != [name for name, _ in promise.by_column]:
@@ -52,7 +53,7 @@ def mean_loss(lines: pa.Table) -> float:
 
 
 def _label_shares(lines: pa.Table) -> Floats:
-    """Labels that each value stands for, less one, over the largest possible loss; 0 for a missing value."""
+    """Number of labels for which each value stands, minus one, divided by the largest possible loss; 0 for a missing value."""
     n_labels = pc.count_distinct(pc.list_flatten(lines["members"])).as_py()
     sizes = pc.fill_null(pc.list_value_length(lines["members"]), 1).to_numpy().astype(np.float64)
     most = n_labels - (np.asarray(lines["sort"]) == "interval")
@@ -61,7 +62,7 @@ def _label_shares(lines: pa.Table) -> Floats:
 
 
 def _width_shares(lines: pa.Table) -> Floats:
-    """Width of each interval over the width of all of them together; 0 for a missing value."""
+    """Width of each interval divided by the width of all of them together; 0 for a missing value."""
     if lines["lower"].null_count == lines.num_rows:
         return np.zeros(lines.num_rows)
     width = pc.fill_null(pc.subtract(lines["upper"], lines["lower"]), 0.0).to_numpy().astype(np.float64)

@@ -1,4 +1,4 @@
-"""One recoding for the whole file: no value of a quasi-identifier fits two published values, except in a number of records."""
+"""One recoding for the whole file: no value of a quasi-identifier matches two published values, except in a stated number of records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OneRecoding(Promise):
     Attributes
     ----------
     exceptions : int, optional
-        Number of records that may differ: the mapping says which values belong to the recoding, and these records have others.
+        Number of records that may differ: the mapping shows which values belong to the recoding, and these records have other values.
     """
 
     promise: Literal["one-recoding"]
@@ -40,7 +40,8 @@ class OneRecoding(Promise):
 
 
 def check_one_recoding(context: Context, promise: OneRecoding) -> Outcome:
-    """Intervals of numbers must not touch, and no label may appear in two lines; a value that stands for anything must be the only one."""
+    """Intervals of numbers must not touch, no label may appear in two lines, and a value that stands for anything must be the only
+    value."""
     mapping = read_mapping(context.folder)
     if attributes_of(mapping) != list(promise.columns):
         return Outcome(False, "the columns are not those that the mapping lists")
@@ -67,7 +68,7 @@ def _count_exceptions(context: Context, lines: dict[str, list[Line]]) -> int:
     n = 0
     for row, count in zip(rows, counts, strict=True):
         found = iter(row)
-        # A list and not a generator: every column takes its values from the row, whatever the others are.
+        # A list and not a generator, because every column must take its values from the row, whatever the others are.
         is_common = [tuple(next(found) for _ in columns[name]) in common[name] for name in lines]
         n += 0 if all(is_common) else count
     return int(n)

@@ -1,4 +1,4 @@
-"""Whether the mapping means what the records print: "[20, 29]" must stand for 20 to 29 and nothing else."""
+"""Whether the mapping agrees with the printed values: "[20, 29]" must stand for 20 to 29 and nothing else."""
 
 from __future__ import annotations
 

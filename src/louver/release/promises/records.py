@@ -1,4 +1,4 @@
-"""How many records the file has."""
+"""The number of records in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Households that look alike as a whole, where the file says which records belong together."""
+"""Households that are alike as a whole, in files that show which records belong together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNIT_NUMBER = "unit_id"
 
 
 class WholeUnits(Promise):
-    """Every household has the published quasi-identifiers, member by member, of k households or more."""
+    """At least k households, itself included, have the same published quasi-identifiers as each household, member by member."""
 
     promise: Literal["whole-units"]
     file: Literal["data/anonymized.parquet"]
