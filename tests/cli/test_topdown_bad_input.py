@@ -82,7 +82,7 @@ SPECS = [
     spec("side table absent", "gone.csv does not exist", 'file = "facilities.csv"', 'file = "gone.csv"'),
     spec("side table without the column", 'no column "beds"', 'facilities = "dorm"', 'facilities = "beds"'),
     spec("side table is the records", '"bounds[1]"', 'file = "facilities.csv"', 'file = "people.csv"'),
-    spec("names twice", "one name", 'name = "prisons"', 'name = "dormitories"'),
+    spec("names twice", "the same name", 'name = "prisons"', 'name = "dormitories"'),
     spec("everything a structural zero", "all cells", 'quarters = ["jail"]\nage = ["child"]', 'age = ["adult", "child"]'),
     spec("nobody to protect", "nothing would be protected", "epsilon = 2", 'epsilon = 2\nneighbours = "add-remove-record"'),
 ]  # fmt: skip
