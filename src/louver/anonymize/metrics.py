@@ -126,7 +126,7 @@ def risk_of(
     people : float64 (classes,), optional
         People of the population that each class stands for, by count or by sampling weights.
     matches : int64 (n,), optional
-        How many published records each record fits, where that is not the size of its class.
+        How many published records each record fits, if that is not the size of its class.
     units : int64 (classes,), optional
         Distinct units with records in each class, if k counts units.
 
@@ -268,12 +268,6 @@ class PublishedClasses:
     def of_records(self, labels: Ints) -> Ints:
         """The class of each record, by its group; -1 where it is left out."""
         return np.where(labels >= 0, np.append(self.of_group, 0)[labels], -1)
-
-    def count_units(self, labels: Ints, units: Ints) -> Ints:
-        """Different units with records in each class; `units` has the unit of each record."""
-        of_record, is_kept = self.of_records(labels), labels >= 0
-        pairs = np.unique(np.stack([of_record[is_kept], units[is_kept]], axis=1), axis=0)
-        return np.bincount(pairs[:, 0], minlength=self.n)
 
 
 def published_classes(

@@ -46,7 +46,8 @@ def advise(
     run: Run,
     deadline: float,
 ) -> Advice | None:
-    """Pieces to leave out, and those of them that may remain in a coarser form. Only tables are considered; they come first, with these kinds.
+    """Pieces to leave out, and those of them that may remain in a coarser form. Only tables are considered; they come first, with these
+    kinds.
 
     The rest is audited again as a whole (`ask`): it may disclose a larger group that contains one of `small`. None if leaving all of them
     out does not help, or if time ran out before anything was found.

@@ -218,7 +218,8 @@ class _Work:
         return bool(self.confined(hidden)[new].any())
 
     def _readers(self, some: IntArray) -> NDArray[np.int8]:
-        """The readers from whom counts can be protected: those from whom the pattern that hides most protects them, since hiding more never discloses more."""
+        """The readers from whom counts can be protected: those from whom the pattern that hides most protects them, since hiding more
+        never discloses more."""
         readers = np.full(len(some), Reader.KNOWING, dtype=np.int8)
         rest = np.flatnonzero(self._verdicts(self.most, self.knowing, some) != 0)
         verdict = self._verdicts(self.most, self.plain(self.most), some[rest])
@@ -400,7 +401,8 @@ class _Work:
         return found.hidden
 
     def proposed(self, hidden: Bools) -> Bools | None:
-        """A pattern found by the engine for the counts that are protected from the knowing reader; None if none is needed, or if the engine cannot represent the problem.
+        """A pattern found by the engine for the counts that are protected from the knowing reader; None if none is needed, or if the engine
+        cannot represent the problem.
 
         It extends the hidden cells or starts from nothing, and minimises the number of cells or the number and their people; the best of
         these patterns is chosen.

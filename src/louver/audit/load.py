@@ -1,4 +1,5 @@
-"""From options to tables: these are computed from the records by their descriptions, or read as published and checked; with common knowledge.
+"""From options to tables: these are computed from the records by their descriptions, or read as published and checked; with common
+knowledge.
 
 Everyone knows which columns determine others: a district lies in one region. The records imply this if each label of one column occurs with
 a single label of the other, more often than by chance; a hierarchy of the spec implies it for a column that has its labels. Combinations

@@ -130,7 +130,8 @@ def fit_agreeing(
 
 
 def round_agreeing(fitted: Floats, tree: LevelTree, known: HousedPeople, run: Run | None = None) -> Ints:
-    """Whole-number rows for all regions, each the sum of its leaves and possible for its people, as close to the real-valued rows as exchanges bring them.
+    """Whole-number rows for all regions, each the sum of its leaves and possible for its people, as close to the real-valued rows as
+    exchanges bring them.
 
     The squared distance is that over all regions of all levels, so leaves that are rounded do not drift together.
     """

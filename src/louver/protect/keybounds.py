@@ -89,7 +89,8 @@ def bounds_of(tables: Sequence[KeyedTable], noise: NoiseTable, run: Run | None =
 
 
 def _steps(noise: NoiseTable) -> tuple[Ints, Ints]:
-    """For each published number and each count from D below it to D above it: the next candidate from this count on, and the last candidate up to it.
+    """For each published number and each count from D below it to D above it: the next candidate from this count on, and the last candidate
+    up to it.
 
     A count of 0 is always published as 0. There are no candidates beyond either end; a count there is moved to the end first.
     """

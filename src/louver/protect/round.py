@@ -1,4 +1,5 @@
-"""Controlled rounding: every number becomes a multiple of its base, all sums are exact, and numbers are as close to the true ones as possible.
+"""Controlled rounding: every number becomes a multiple of its base, all sums are exact, and numbers are as close to the true ones as
+possible.
 
 A number is rounded to one of the two adjacent multiples, or kept if it is a multiple; among the tables that add up, one with the least
 total distance is sought. If no such table adds up, numbers may move one multiple further, then more.

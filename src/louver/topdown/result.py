@@ -38,7 +38,7 @@ from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.plot import level_figures, release_figures
 from louver.topdown.problem import Design, Histograms, Query, SparseLevel
-from louver.topdown.spine.record import spine_table
+from louver.topdown.spine.arrange import spine_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

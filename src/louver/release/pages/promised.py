@@ -11,7 +11,7 @@ from louver._verdict import Level, Verdict
 from louver.release.manifest import Manifest
 from louver.release.sentences import public_numbers
 
-__all__ = ["given_known", "groups_verdict", "loss_of", "not_private", "status_of", "topdown_verdict"]
+__all__ = ["given_known", "groups_verdict", "loss_of", "status_of", "topdown_verdict"]
 
 
 def loss_of(privacy: Mapping[str, Any]) -> str:
@@ -81,11 +81,6 @@ def _verdict(
 def status_of(manifest: Manifest) -> dict[str, bool]:
     """The intended use that a manifest states, in the form used by verdicts."""
     return {"is_private": not manifest.not_private, "is_for_release": not manifest.not_for_release}
-
-
-def not_private(manifest: Manifest) -> str:
-    """Why a release is not private; empty if it is private."""
-    return _not_private(**status_of(manifest))
 
 
 def _not_private(*, is_private: bool, is_for_release: bool) -> str:

@@ -1,4 +1,5 @@
-"""Groups that agree with people: in every leaf region, sizes times groups equal the number of people of a TopDown release who are in groups.
+"""Groups that agree with people: in every leaf region, sizes times groups equal the number of people of a TopDown release who are in
+groups.
 
 Recomputed from the published tables: the sizes, a copy of the people, and the public bounds on numbers of groups.
 """

@@ -1,4 +1,5 @@
-"""Empirical Bayes above the leaves: a cell's mean is the parent's share of that cell times the child's total, a factor of its group and a factor of its own.
+"""Empirical Bayes above the leaves: a cell's mean is the parent's share of that cell times the child's total, a factor of its group and a
+factor of its own.
 
 The cells of a group (a race, by age) depart from the parent in similar ways, so what the answers of one cell say about the factor helps the
 others. Totals remain those of least squares, whose error is small in comparison.

@@ -92,10 +92,10 @@ def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[L
     return store_levels(design.spine, _true_counts(design, folder, run), design.n_cells, folder, run)
 
 
-def true_leaves(design: Design, run: Run | None = None) -> SparseLevel:
+def true_leaves(design: Design) -> SparseLevel:
     """The histograms of the leaves, in memory, for records that represent several people."""
     with Scratch() as scratch:
-        return true_levels(design, scratch.path, run)[-1].whole()
+        return true_levels(design, scratch.path)[-1].whole()
 
 
 def _true_counts(design: Design, folder: Path, run: Run) -> SortedCounts:
@@ -365,7 +365,7 @@ class LevelOnDisk:
 def store_levels(
     spine: RegionTree, counts: SortedCounts, n_cells: int, folder: Path, run: Run
 ) -> tuple[LevelOnDisk, ...]:
-    """Histograms of every level, the root first, from counts by leaf * n_cells + cell, which are consumed."""
+    """Histograms of every level, the root first, from counts by leaf * n_cells + cell, which are used up."""
     levels: list[LevelOnDisk] = []
     for level in range(spine.n_levels - 1, -1, -1):
         own, above = LevelOnDisk(folder, spine.sizes[level]), SortedCounts(folder, run)

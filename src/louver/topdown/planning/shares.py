@@ -70,7 +70,7 @@ TOTALS = (
     8.0  # weight of a total relative to another query in the workload "even", because all tables have a total
 )
 MANY = 3_000.0  # number of regions from which a level has full weight
-FINEST = 32  # maximum number of cells for which errors of `bayes` are forecast: with more, the many empty cells leave more noise in sums than the ideal
+FINEST = 32  # maximum number of cells for which errors of `bayes` are forecast: many empty cells leave more noise in sums than the ideal
 LEAVES = 1.1  # extra weight of the leaves
 CAP, ROOT_CAP = (
     0.885,

@@ -1,4 +1,5 @@
-"""A table on which a plan is tried: public, never the records. It is an earlier census, an earlier release, or a table drawn from the domain.
+"""A table on which a plan is tried: public, never the records. It is an earlier census, an earlier release, or a table drawn from the
+domain.
 
 A stand-in may have other regions than the spec: every region of the spec is then matched to a region of the stand-in, and its children to
 that region's children, so that regions stay similar to their parents. Where a region of the spec has more or fewer leaves than the one it
@@ -59,7 +60,6 @@ def read_stand_in(
     *,
     people: int | None = None,
     composition: Ints | None = None,
-    seed: int = 0,
     run: Run | None = None,
 ) -> SparseLevel:
     """Histograms of the spec's leaves, from a table laid out like the source or from a release of such a spec.
@@ -72,8 +72,6 @@ def read_stand_in(
         Total number of people; by default the number that the regions above the leaves already have.
     composition : ndarray of int64, shape (regions, cells), optional
         Earlier counts of the regions of one level: leaves are adjusted so that regions have that mix.
-    seed : int
-        Determines which regions stand for which.
     run : Run, optional
         Checked for cancellation while the stand-in is compared with the records.
     """
@@ -83,7 +81,7 @@ def read_stand_in(
         given = open_release(given).tables[Path(MICRODATA_FILE).stem]
     tree = _own_tree(design, given)
     leaves = true_leaves(replace(design, data=given, spine=tree))
-    draw = random.Random(seed)
+    draw = random.Random(0)
     factor = np.ones(leaves.n_regions)
     if tree.codes != design.spine.codes:
         chosen, factor = _places(design.geographic, tree, draw)
@@ -102,9 +100,9 @@ def read_stand_in(
     return _fitted(design, rounded(leaves, wanted, draw))
 
 
-def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
+def draw_stand_in(design: Design, people: int) -> SparseLevel:
     """A synthetic population: leaves of very unequal size, each with most of its people in a few cells."""
-    draw = random.Random(seed)
+    draw = random.Random(0)
     n_leaves, possible = design.spine.sizes[-1], np.flatnonzero(design.is_possible)
     sizes = np.array([draw.lognormvariate(0.0, SPREAD) * (draw.random() >= EMPTY) for _ in range(n_leaves)])
     sizes = np.rint(sizes * people / max(sizes.sum(), 1e-9)).astype(np.int64)

@@ -172,7 +172,8 @@ def insert_top_inplace(top, n):
 
 @inner
 def excess_of(top, rank, ratio, size):
-    """By how many records the commonest value exceeds `ratio` times the records of all values from the `rank`-th on; positive where it is too many.
+    """By how many records the commonest value exceeds `ratio` times the records of all values from the `rank`-th on; positive where it is
+    too many.
 
     A commonest value with exactly the limit of records is one too many, and rounding errs on that side.
     """

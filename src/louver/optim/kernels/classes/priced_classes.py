@@ -73,7 +73,8 @@ def new_branches(depths, n_points, m, words):
 
 @kernel
 def least_ending(width, price, spare, size, value, top, n_top, least, most):
-    """The least reduced cost of classes that extend `size` records worth `value` by a record of a point, or more, and others at `top` prices.
+    """The least reduced cost of classes that extend `size` records worth `value` by a record of a point, or more, and others at `top`
+    prices.
 
     Every such class loses at least `width` per record; for a given size, the dearest records give the least reduced cost.
     """
