@@ -376,7 +376,7 @@ AUDIT_MEANINGS = {
     "question.has_targets": "whether targets were named, and nothing else was asked",
     "question.dependencies": "pairs of columns of which the first determines the second, which everybody is assumed to know",
     "question.within": "percentage to which cells were asked about; groups are asked about exact counts",
-    "question.files": "earlier files of records, each class of which was considered by itself",
+    "question.files": "earlier files of records of which only the bounds of each class by itself were used",
     "question.household": "a column that looks like the number of a household, whose members were counted one by one; or null",
     "question.counts_people": "whether groups are counted by people on purpose (`--count-people`)",
     "question.unit": "the column of units by which groups are counted (`--unit`), or null where they are counted by people",

@@ -114,7 +114,7 @@ class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
     `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those for
-    which this is unknown; `groups` the small groups that were tested, None if only targets were.
+    which this is unknown, and earlier files of records about which the question is open; `groups` the small groups that were tested, None if only targets were.
     """
 
     targets: int
@@ -260,6 +260,8 @@ class JointAudit:
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
         The question, and how far it was answered.
+    is_accepted : bool
+        Whether the steward accepts that the question about earlier files of records is open (`accept_unchecked`).
     """
 
     tables: tuple[str, ...]
@@ -276,6 +278,7 @@ class JointAudit:
     published: str | None = None
     remark: str | None = None
     is_apart_by_word: bool = False
+    is_accepted: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -300,7 +303,7 @@ class JointAudit:
         """Whether nothing listed in `fail_on` was found, and every question was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        is_open = s.undecided > 0 or not self.question.is_complete or not self.question.is_safe_if_followed
+        is_open = s.undecided > 0 or not self.question.is_answered or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
@@ -319,15 +322,29 @@ class JointAudit:
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is disclosed.'} It is about {worst.description}."
-        # Questions that were not examined do not stop a publication, nor does the steward's word that these are other people.
-        question = replace(self.question, files=())
-        verdict = replace(self, question=question)._judged(None)
+        # The steward's word that these are other people does not stop a publication, nor what the steward accepts.
+        found = self._without_files() if self.is_accepted else self
+        question, verdict = found.question, found._judged(None)
         if verdict.level is Level.OK:
             return None
         if question.household is None or question.counts_people:
             return str(verdict)
-        by_people = replace(self, question=replace(question, counts_people=True))
+        by_people = replace(found, question=replace(question, counts_people=True))
         return f"{verdict}{COUNT_PEOPLE}" if by_people.refusal is None else str(verdict)
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether the publication is refused only because the question about earlier files of records is open."""
+        return self.refusal is not None and replace(self, is_accepted=True).refusal is None
+
+    def _without_files(self) -> JointAudit:
+        """The same without the question about earlier files of records."""
+        n_open = len(self.question.files)
+        return replace(
+            self,
+            question=replace(self.question, files=()),
+            summary=replace(self.summary, undecided=self.summary.undecided - n_open),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""

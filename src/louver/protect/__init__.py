@@ -120,6 +120,7 @@ def protect(
     registry: str | Path | None = None,
     person: str | None = None,
     new_population: bool = False,
+    accept_unchecked: bool = False,
     out: str | Path | None = None,
     run: Run | None = None,
 ) -> ProtectedTables:

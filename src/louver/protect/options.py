@@ -316,6 +316,7 @@ class ProtectOptions(VerbOptions):
     )
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
+    accept_unchecked: bool = register.accept_unchecked("publication")
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
@@ -392,7 +393,7 @@ class ProtectOptions(VerbOptions):
                 "option --register needs the records, which identify the people, but every table has a file.",
                 option="--register",
             )
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
 
     def _check_together(self) -> None:
         """Refuse tables that are hidden with none, or with themselves."""

@@ -214,7 +214,9 @@ class ProtectedTables(Shown):
     published : str or None
         Folder that the tables were written to.
     refusal : str or None
-        What the tables disclose together with what was published before, if anything.
+        What the tables disclose together with what was published before, or why this is not known.
+    is_acceptable : bool
+        Whether they are refused only because it is not known what they and an earlier file of records disclose together.
     grids : tuple of TableGrid
         Every cell of every table, hidden or not; none with cell keys, whose counts stay in the database.
     """
@@ -230,6 +232,7 @@ class ProtectedTables(Shown):
     cell_keys: CellKeyFigures | None = None
     published: str | None = None
     refusal: str | None = None
+    is_acceptable: bool = False
     grids: tuple[TableGrid, ...] = ()
 
     @property
@@ -275,7 +278,9 @@ class ProtectedTables(Shown):
         if together is None:
             return self
         question = replace(self.question, files=tuple(together.question.files_by_class()))
-        return replace(self, refusal=together.refusal, question=question)
+        return replace(
+            self, refusal=together.refusal, is_acceptable=together.is_acceptable, question=question
+        )
 
     def unprotected(self) -> Iterator[HiddenCell]:
         """Primary cells that are not shown to be protected."""
