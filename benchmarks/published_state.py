@@ -27,7 +27,7 @@ LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 WIDTHS = (3, 9, 13, 15, 31)
 SCALE = (339 / 542) ** 2
 SHARES = {"State": 1440, "County": 447, "Tract": 687, "Block_Group": 1256, "Block": 165}
-ONE, TWO = ("hhgq",), ("hispanic", "cenrace")
+ONE = ("hhgq",)
 QUERIES = {
     "total": (),
     "cenrace": ("cenrace",),

@@ -136,9 +136,7 @@ def trace(
 
 
 def _point(codebook: Codebook, options: AnonymizeOptions, k: int, tried: Tried) -> CurvePoint:
-    risk = risk_as_published(
-        codebook, tried.parts, classes_as_published(codebook, tried.parts, options), options
-    )
+    risk = risk_as_published(tried.parts, classes_as_published(codebook, tried.parts, options), options)
     return CurvePoint(
         method=options.method,
         k=k,

@@ -29,6 +29,8 @@ COPIES = 10
 CONFIDENCE = 0.95
 LEAST_OVERLAP = 0.5
 """Minimum average overlap of two intervals that lead to the same conclusion."""
+LONGEST = 4.0
+"""How many times as long the interval of a surviving estimate may become: one around everything overlaps with all of the old one."""
 MOST_LABELS = 50
 """Maximum number of labels of a column that enter an analysis individually."""
 
@@ -47,7 +49,8 @@ class TermComparison:
     overlap : float
         Length common to both intervals, averaged as a share of each (Karr et al. 2006); 0 where they do not overlap.
     survives : bool
-        Whether they overlap by half or more and lead to the same conclusion about a coefficient: above 0, below 0, or neither.
+        Whether they overlap by half or more, the new one is at most four times as long, and both lead to the same conclusion about a
+        coefficient: above 0, below 0, or neither.
     """
 
     analysis: str
@@ -283,6 +286,7 @@ def _compared(analysis: Analysis, terms: Sequence[Any], then: Fit, now: Fit) -> 
         old, new = (before_low[i], before_high[i]), (after_low[i], after_high[i])
         overlap = 0.0 if is_lost else _overlap(old, new)
         is_same = not is_regression or is_lost or _side(old) == _side(new)
+        is_close = overlap >= LEAST_OVERLAP and new[1] - new[0] <= LONGEST * (old[1] - old[0])
         yield TermComparison(
             analysis=analysis.name,
             term=_term_name(term, is_regression=is_regression),
@@ -293,7 +297,7 @@ def _compared(analysis: Analysis, terms: Sequence[Any], then: Fit, now: Fit) -> 
             after_lower=None if is_lost else float(new[0]),
             after_upper=None if is_lost else float(new[1]),
             overlap=overlap,
-            survives=overlap >= LEAST_OVERLAP and is_same,
+            survives=bool(is_close and is_same),
         )
 
 
@@ -310,7 +314,7 @@ def _overlap(one: tuple[float, float], other: tuple[float, float]) -> float:
     lengths = (one[1] - one[0], other[1] - other[0])
     if min(lengths) <= 0:
         return float(shared >= 0)
-    return max(0.0, sum(shared / length for length in lengths) / 2)
+    return float(max(0.0, sum(shared / length for length in lengths) / 2))
 
 
 def _side(interval: tuple[float, float]) -> int:

@@ -58,7 +58,6 @@ class Codebook:
         The quasi-identifiers as they are generalised, after recodes; numbers have no labels.
     columns : tuple of QuasiColumn
         The quasi-identifiers over their different values, and the rows of the population below these.
-    sensitive_attributes : tuple of Attribute
     sensitive : tuple of Sensitive
         Over their different values.
     counts : tuple of int64 (values,)
@@ -79,7 +78,6 @@ class Codebook:
     read: tuple[Attribute, ...]
     attributes: tuple[Attribute, ...]
     columns: tuple[QuasiColumn, ...]
-    sensitive_attributes: tuple[Attribute, ...]
     sensitive: tuple[Sensitive, ...]
     counts: tuple[Ints, ...]
     found_by: tuple[Ints | Floats, ...]
@@ -238,7 +236,6 @@ def read_codebook(source: Source, options: AnonymizeOptions, schema: Schema | No
         read=tuple(read),
         attributes=tuple(attribute for attribute, _ in quasi),
         columns=tuple(column for _, column in quasi),
-        sensitive_attributes=tuple(attribute for attribute, _ in required),
         sensitive=tuple(limits for _, limits in required),
         counts=tuple(counts),
         found_by=tuple(found_by),

@@ -269,12 +269,6 @@ class PublishedClasses:
         """The class of each record, by its group; -1 where it is left out."""
         return np.where(labels >= 0, np.append(self.of_group, 0)[labels], -1)
 
-    def count_units(self, labels: Ints, units: Ints) -> Ints:
-        """Different units with records in each class; `units` has the unit of each record."""
-        of_record, is_kept = self.of_records(labels), labels >= 0
-        pairs = np.unique(np.stack([of_record[is_kept], units[is_kept]], axis=1), axis=0)
-        return np.bincount(pairs[:, 0], minlength=self.n)
-
 
 def published_classes(
     published: Sequence[PublishedColumn], sizes: Ints, *, as_bounds: bool

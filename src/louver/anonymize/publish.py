@@ -230,7 +230,7 @@ def publish(
         n_suppressed=n_suppressed,
         n_exceptions=n_exceptions,
         lower_bound=None if not is_one or parts[0].bound is None else parts[0].bound * parts[0].unit_of_loss,
-        risk=risk_as_published(codebook, parts, seen, options),
+        risk=risk_as_published(parts, seen, options),
         utility=utility_of(
             list(options.quasi),
             np.array([column.weight for column in codebook.columns]),
@@ -376,7 +376,7 @@ def lost_shares(parts: Sequence[ClassesOfPart]) -> Floats:
 
 
 def risk_as_published(
-    codebook: Codebook, parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
+    parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
 ) -> Risk:
     """The risk of the published classes; measured on units where these are known."""
     matches = [part.matches for part in parts if part.matches is not None]

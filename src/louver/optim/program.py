@@ -46,7 +46,7 @@ class SolvedProgram:
         Value at the point.
     bound : float
         Lower bound on every point of an integer program; the objective of a linear one.
-    point, row_duals, column_duals : ndarray
+    point, row_duals : ndarray
         Empty where there is none.
     """
 
@@ -55,7 +55,6 @@ class SolvedProgram:
     bound: float = -math.inf
     point: Floats = field(default_factory=_nothing)
     row_duals: Floats = field(default_factory=_nothing)
-    column_duals: Floats = field(default_factory=_nothing)
 
 
 class Program:
@@ -166,7 +165,6 @@ class Program:
                 value,
                 np.array(found.col_value),
                 np.array(found.row_dual),
-                np.array(found.col_dual),
             )
         has_point = info.primal_solution_status == 2
         outcome = Status.OPTIMAL if status == kinds.kOptimal else Status.FEASIBLE
@@ -253,5 +251,4 @@ class Program:
         duals[is_equal] = answer.eqlin.marginals
         duals[above] += answer.ineqlin.marginals[: above.sum()]
         duals[below] -= answer.ineqlin.marginals[above.sum() :]
-        reduced = answer.lower.marginals + answer.upper.marginals
-        return SolvedProgram(Status.OPTIMAL, value, value, answer.x, duals, reduced)
+        return SolvedProgram(Status.OPTIMAL, value, value, answer.x, duals)

@@ -42,7 +42,7 @@ from louver.topdown.planning.shares import with_shares
 from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
 from louver.topdown.spine.areas import read_area_kinds
 from louver.topdown.spine.arrange import ArrangedSpine, arrange
-from louver.topdown.spine.shares import default_shares
+from louver.topdown.spine.forecast import default_shares
 
 __all__ = [
     "SpecLike",

@@ -111,11 +111,6 @@ class RegionNoise:
         found: Floats = np.maximum(self.kinds, UNMEASURED)[self.kind_of[start:stop]]
         return found
 
-    def is_measured(self, query: int, start: int, stop: int) -> Bools:
-        """Which of the regions start to stop answered a query."""
-        found: Bools = self.kinds[self.kind_of[start:stop], query] > 0
-        return found
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:

@@ -28,8 +28,8 @@ __all__ = [
 
 BLUE, GREY, INK, MUTED, RULE = "#2a6f97", "#b9c6d0", "#22313f", "#5d6b78", "#dde3e9"
 COLOURS = (BLUE, "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", INK, "#c1442d", "#8d99ae")
-WIDTH, LETTER, LINE = 980, 6.2, 13.0
-"""Width of a drawing and of a letter, and height of a line of text, in drawing units."""
+WIDTH, LETTER = 980, 6.2
+"""Width of a drawing and of a letter, in drawing units."""
 LEFT, TOP, BOTTOM, GAP = 62.0, 24.0, 44.0, 16.0
 MOST_TICKS, LONGEST = 6, 26
 

@@ -29,10 +29,9 @@ from louver.privacy.budget import exact_fraction
 from louver.release.folder import Folder, without_dictionary
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import TOLERANCE, Context, Outcome, count_distinct, promise_of
-from louver.release.promises.closeness import TCloseness, check_t_closeness
-from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.mapping import DATA, published_columns
 from louver.release.promises.measurements import publisher_of
+from louver.release.promises.sensitive import LDiversity, TCloseness, check_l_diversity, check_t_closeness
 from louver.release.sentences import (
     CELL_KEY_CELLS,
     CHAIN,
@@ -167,7 +166,6 @@ Names = Annotated[list[Name], AfterValidator(_once)]
 Owns = Annotated[list[Own], AfterValidator(_once)]
 
 Number = int | float
-Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Amount = Number | Annotated[str, AfterValidator(_amount)] | None
 Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]

@@ -24,12 +24,12 @@ from louver.topdown.estimation.batches import Span
 from louver.topdown.estimation.bayes import learning_stride
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.estimators import BAYES
-from louver.topdown.estimation.levels import Estimate, LevelReport, estimate_by_level
+from louver.topdown.estimation.levels import LevelReport, estimate_by_level
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import batches_of, invariant_values
 from louver.topdown.problem import NoisyCounts, Problem, SparseLevel, add_levels
 
-__all__ = ["AssumedTruth", "Simulated", "SimulatedCounts", "public_seed", "simulate"]
+__all__ = ["AssumedTruth", "Simulated", "SimulatedCounts", "public_seed"]
 
 KEPT_BATCHES = 4  # so that families read one by one do not draw a whole batch each
 
@@ -263,26 +263,3 @@ class AssumedTruth:
         place[starts[:-1]] = leaves.n_regions + np.arange(parents.n_regions)
         place[chosen] = np.arange(leaves.n_regions)
         return SparseLevel.concatenate([leaves, parents, nobody]).take(place)
-
-
-def simulate(
-    plan: QueryPlan,
-    leaves: SparseLevel,
-    seeds: Sequence[int],
-    *,
-    engine: Engine = ONE_CORE,
-    run: Run | None = None,
-) -> Iterator[Estimate]:
-    """Release a table once for each seed, as the plan would release the records.
-
-    Parameters
-    ----------
-    plan : QueryPlan
-    leaves : SparseLevel
-        Histograms of all leaves that stand in for the truth; they agree with what is publicly known.
-    seeds : sequence of int
-    """
-    truth = AssumedTruth.of(plan, leaves)
-    for seed in seeds:
-        noisy = SimulatedCounts(plan, truth.levels, seed)
-        yield Estimate.of(truth.steps(noisy, None, engine, run))

@@ -264,7 +264,7 @@ def rescue(problem: Problem, families: Families, family: int, margin: Ints) -> R
         if distance is None:
             continue
         system = _System.build(problem, families, family, kept)
-        counts = _solve_relaxed(problem, families, family, system, distance + FUDGE)
+        counts = _solve_relaxed(families, family, system, distance + FUDGE)
         if counts is not None:
             moved = np.abs(counts.sum(axis=1) - system.parent).sum()
             return Rescue(
@@ -372,9 +372,7 @@ class _System:
         )
 
 
-def _solve_relaxed(
-    problem: Problem, families: Families, family: int, system: _System, distance: float
-) -> Ints | None:
+def _solve_relaxed(families: Families, family: int, system: _System, distance: float) -> Ints | None:
     """Least squares and rounding within a distance of the parent; None where there is no solution."""
     n, m = len(system.cells), system.n_children
     span = (int(families.child_start[family]), int(families.child_start[family + 1]))

@@ -39,7 +39,7 @@ from louver.topdown.errors.intervals import (
 from louver.topdown.errors.simulate import AssumedTruth, SimulatedCounts, public_seed
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.extension.estimation import estimate_classes
-from louver.topdown.extension.first_plan import plan_of_first
+from louver.topdown.extension.first import plan_of_first
 from louver.topdown.extension.problem import Extension
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import SealedCounts

@@ -92,10 +92,10 @@ def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[L
     return store_levels(design.spine, _true_counts(design, folder, run), design.n_cells, folder, run)
 
 
-def true_leaves(design: Design, run: Run | None = None) -> SparseLevel:
+def true_leaves(design: Design) -> SparseLevel:
     """The histograms of the leaves, in memory: for records that represent several people."""
     with Scratch() as scratch:
-        return true_levels(design, scratch.path, run)[-1].whole()
+        return true_levels(design, scratch.path)[-1].whole()
 
 
 def _true_counts(design: Design, folder: Path, run: Run) -> SortedCounts:

@@ -59,7 +59,6 @@ def read_stand_in(
     *,
     people: int | None = None,
     composition: Ints | None = None,
-    seed: int = 0,
     run: Run | None = None,
 ) -> SparseLevel:
     """Histograms of the spec's leaves, from a table laid out like the source or from a release of such a spec.
@@ -72,8 +71,6 @@ def read_stand_in(
         Total number of people; by default the number that the regions above the leaves already have.
     composition : ndarray of int64, shape (regions, cells), optional
         Earlier counts of the regions of one level: leaves are adjusted so that regions have that mix.
-    seed : int
-        Which regions stand for which.
     run : Run, optional
         Checked for cancellation while the stand-in is compared with the records.
     """
@@ -83,7 +80,7 @@ def read_stand_in(
         given = open_release(given).tables[Path(MICRODATA_FILE).stem]
     tree = _own_tree(design, given)
     leaves = true_leaves(replace(design, data=given, spine=tree))
-    draw = random.Random(seed)
+    draw = random.Random(0)
     factor = np.ones(leaves.n_regions)
     if tree.codes != design.spine.codes:
         chosen, factor = _places(design.geographic, tree, draw)
@@ -102,9 +99,9 @@ def read_stand_in(
     return _fitted(design, rounded(leaves, wanted, draw))
 
 
-def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
+def draw_stand_in(design: Design, people: int) -> SparseLevel:
     """A made-up population: leaves of very unequal size, and in each of them a few cells with most of its people."""
-    draw = random.Random(seed)
+    draw = random.Random(0)
     n_leaves, possible = design.spine.sizes[-1], np.flatnonzero(design.is_possible)
     sizes = np.array([draw.lognormvariate(0.0, SPREAD) * (draw.random() >= EMPTY) for _ in range(n_leaves)])
     sizes = np.rint(sizes * people / max(sizes.sum(), 1e-9)).astype(np.int64)
@@ -124,12 +121,14 @@ def _region(cell: Ints, count: Ints) -> SparseLevel:
 
 
 def refuse_records(design: Design, given: Any, option: str, run: Run | None = None) -> None:
-    """Refuse the records themselves, under whatever name, order or format: a forecast is public."""
+    """Refuse the records themselves, under whatever name, order or format, and without some of their columns: a forecast is public."""
     source = design.spec.source
     if given is design.data or (
         design.data is not None
         and not (isinstance(given, str | Path) and Path(given).is_dir())
-        and has_same_records(given, design.data, table=source.table, query=source.query, run=run)
+        and has_same_records(
+            given, design.data, weight=source.weight, table=source.table, query=source.query, run=run
+        )
     ):
         message = f"option {option} names the records themselves; a forecast is public, so give other data."
         raise InputError(message, option=option)

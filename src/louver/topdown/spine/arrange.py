@@ -3,8 +3,7 @@
 A level of new regions follows a rule: leaves are in one region if they are in the same geographic region, and in the same area of each of
 some kinds. Rules become finer from level to level, so that the regions are a tree and every leaf is in exactly one region of every level.
 Of all such sequences of rules the one is chosen whose areas least squares would know best, as long as no geographic level becomes much
-worse.
-"""
+worse."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from louver._arrays import Floats, Ints
 from louver.data.regions import SEPARATOR, RegionTree
@@ -23,7 +23,15 @@ from louver.optim.spines import Parts, upward_variances
 from louver.run import Run
 from louver.topdown.spine.areas import AreaKind
 
-__all__ = ["ArrangedSpine", "RegionRule", "arrange", "build_spine", "choose_rules", "region_of"]
+__all__ = [
+    "ArrangedSpine",
+    "RegionRule",
+    "arrange",
+    "build_spine",
+    "choose_rules",
+    "region_of",
+    "spine_table",
+]
 
 MOST_CANDIDATES = 20_000
 DIGITS = 9
@@ -44,10 +52,6 @@ class RegionRule:
 
     depth: int
     kinds: tuple[int, ...]
-
-    def is_refined_by(self, other: RegionRule) -> bool:
-        """Whether regions of the other rule lie in regions of this one."""
-        return self.depth <= other.depth and set(self.kinds) <= set(other.kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -328,3 +332,21 @@ def _codes(above: Sequence[str], starts: Ints) -> list[str]:
         width = len(str(n))
         found += [f"{code}{SEPARATOR}{number:0{width}d}" for number in range(1, n + 1)]
     return found
+
+
+def spine_table(arrangement: ArrangedSpine) -> pa.Table:
+    """One row for each leaf, in the order of the spine."""
+    spine, tree, leaf = arrangement.spine, arrangement.geographic, arrangement.leaf
+    columns = {"leaf": pa.array(spine.leaves, pa.string())}
+    for level in range(spine.n_levels - 1):
+        columns[f"spine: {spine.names[level]}"] = _text(region_of(spine, level), spine.codes[level])
+    for level in range(arrangement.fixed + 1, tree.n_levels - 1):
+        columns[f"geography: {tree.names[level]}"] = _text(region_of(tree, level)[leaf], tree.codes[level])
+    for kind in arrangement.kinds:
+        columns[f"area: {kind.name}"] = _text(arrangement.area_of(kind), kind.areas)
+    return pa.table(columns)
+
+
+def _text(place: Ints, names: tuple[str, ...]) -> pa.Array:
+    """Names in place of numbers; -1 stands for none."""
+    return pa.array(names, pa.string()).take(pa.array(place, mask=np.asarray(place < 0)))

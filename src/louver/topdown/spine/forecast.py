@@ -1,8 +1,7 @@
 """The effect of an arranged spine on named areas and geographic regions, compared with the geography at equal budget. Everything here is
 public.
 
-Errors are those of least squares before any constraint, for totals: the count of people in an area.
-"""
+Errors are those of least squares before any constraint, for totals: the count of people in an area."""
 
 from __future__ import annotations
 
@@ -15,13 +14,20 @@ import numpy as np
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
 from louver.optim.spines import members, off_spine_distances, union_variances
-from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.noise_plan import QueryPlan, measurable
 from louver.topdown.options import SharesOptions
-from louver.topdown.planning.shares import with_shares
+from louver.topdown.planning.shares import Aim, choose_shares, with_shares
 from louver.topdown.problem import Design
 from louver.topdown.spine.arrange import ArrangedSpine, region_of
 
-__all__ = ["MEAN_ABSOLUTE", "AreaForecast", "SpineForecast", "forecast_spine", "geographic_design"]
+__all__ = [
+    "MEAN_ABSOLUTE",
+    "AreaForecast",
+    "SpineForecast",
+    "default_shares",
+    "forecast_spine",
+    "geographic_design",
+]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
 """Mean absolute error over the standard error, where many draws add up."""
@@ -165,3 +171,21 @@ def _precisions(plan: QueryPlan) -> list[float]:
         else sum((1.0 / (one.variance * one.query.n_rows) for one in queries), NOTHING)
         for level, queries in enumerate(plan.measured)
     ]
+
+
+def default_shares(design: Design) -> SharesOptions:
+    """The shares chosen for the workload "even"."""
+    arrangement = design.arrangement
+    if arrangement is None or arrangement.geographic.n_levels != design.spine.n_levels:
+        return _even(design)
+    shares = geographic_design(design, _even).options.shares
+    assert shares is not None
+    name = dict(zip(arrangement.geographic.names, design.spine.names, strict=True))
+    levels = {name[level]: share for level, share in shares.levels.items()}
+    return shares.model_copy(
+        update={"levels": levels, "at": {name[level]: own for level, own in shares.at.items()}}
+    )
+
+
+def _even(design: Design) -> SharesOptions:
+    return choose_shares(design, measurable(design), Aim.named("even", design)).shares
