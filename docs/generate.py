@@ -430,7 +430,7 @@ PROTECT_MEANINGS = {
     "question.primary": "cells that must be protected",
     "question.earlier": "publications about the same people that were checked together with the tables; null without a register",
     "question.apart": "a remark if the register says nothing about these people, or if some of its publications were not used",
-    "question.is_apart_by_word": "whether only `--new-population` states that earlier publications are about other people",
+    "question.is_in_doubt": "whether `apart` speaks of publications that may be about the same people",
     "question.n_counts": "primary cells that are counts, for which no contributor is checked",
     "question.shown_before": "variables whose numbers an earlier file of records shows for every person",
     "refusal": "what the tables disclose together with what was published before; null if nothing",
