@@ -299,7 +299,7 @@ def _result(
         hide=findings.hide,
         earlier=0 if register is None else n_published(register.entries),
         remark=None if register is None else register.remark,
-        is_apart_by_word=register is not None and register.is_apart_by_word,
+        is_in_doubt=register is not None and register.is_in_doubt,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,

@@ -252,9 +252,10 @@ class JointAudit(JsonText):
     published : str or None
         Folder that the tables were written to; None if they were not, because cells are disclosed or publication was not requested.
     remark : str or None
-        A note if the register has nothing about these records.
-    is_apart_by_word : bool
-        Whether only the steward's word says that earlier publications are about other people (`new_population`).
+        A note if the register has nothing about these records, or if some publications were left out.
+    is_in_doubt : bool
+        Whether publications that were left out may be about the same people: only the steward's word says that they are not
+        (`new_population`), or a ledger lists them.
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
@@ -274,12 +275,12 @@ class JointAudit(JsonText):
     earlier: int = 0
     published: str | None = None
     remark: str | None = None
-    is_apart_by_word: bool = False
+    is_in_doubt: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """What readers learn, whether to publish, and what was not examined."""
-        return self._judged(self.remark if self.is_apart_by_word else None)
+        return self._judged(self.remark if self.is_in_doubt else None)
 
     def _judged(self, overlap: str | None) -> Verdict:
         s = self.summary

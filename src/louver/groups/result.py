@@ -24,7 +24,7 @@ from louver.groups.uncertainty import SimulatedErrors, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import groups_verdict, loss_of
+from louver.release.pages.promised import NOT_AUDITED, groups_verdict, loss_of
 from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE, bounds_moved
 from louver.release.write import ReleaseWriter
 
@@ -326,7 +326,8 @@ class GroupRelease(JsonText, Shown):
         lines.insert(1, f"  {self.verdict.sentence}")
         if self.agreement is not None:
             lines.insert(2, f"  agrees with {self.agreement.path.name}, whose loss is {self._lost_before}")
-        lines[2:2] = [f"  not protected: {what}" for what in self._not_protected]
+        exact = [f"  not protected: {what}" for what in self._not_protected]
+        lines[2:2] = [*exact, f"  {NOT_AUDITED}"] if exact else []
         return "\n".join(map(printable, lines[:10]))
 
 

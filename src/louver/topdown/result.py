@@ -27,7 +27,7 @@ from louver.errors import printable
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import topdown_verdict
+from louver.release.pages.promised import NOT_AUDITED, topdown_verdict
 from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed, public_numbers
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
@@ -419,7 +419,8 @@ class TopDownRelease(JsonText, Shown):
         if self.debited not in (None, str(self.plan.loss)):
             lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
-        lines[2:2] = [f"  not protected: {what}" for what in self.not_protected]
+        exact = [f"  not protected: {what}" for what in self.not_protected]
+        lines[2:2] = [*exact, f"  {NOT_AUDITED}"] if exact else []
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 

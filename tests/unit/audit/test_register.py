@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -17,7 +18,11 @@ import pytest
 import louver as lv
 from louver._verdict import Level
 from louver.data import people as people_module
+from louver.data.people import fingerprint
 from louver.errors import InputError
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger, People
+from louver.privacy.neighbours import Relation
 from louver.release import disclosures
 from louver.release import register as register_module
 from louver.release.matched_register import MatchedRegister
@@ -282,6 +287,60 @@ def test_people_who_are_others_by_an_earlier_word_are_a_doubt_again(tmp_path: Pa
     assert again.published and again.verdict.level == "care"
     assert "by an earlier --new-population they count as other people" in str(again.verdict)
     assert again.earlier == 1
+
+
+def test_exact_publications_that_only_a_ledger_lists_are_a_doubt(tmp_path: Path) -> None:
+    """An invariant of a noisy release may be the very count that a table hides."""
+    path = tmp_path / "people.csv"
+    towns = ["A"] * 9 + ["B"] * 30
+    pa.csv.write_csv(pa.table({"town": towns, "ill": ["y"] * 3 + ["n"] * 33 + ["y"] * 3}), path)
+    ledger = Ledger.create(
+        tmp_path / "people.csv.ledger", measure=Measure.EPSILON, neighbours=Relation.CHANGE_RECORD
+    )
+    asked = {"tables": [{"name": "towns", "by": ["town"]}], "registry": tmp_path / "register"}
+    assert lv.audit(path, **asked).verdict.level is Level.OK
+    ledger.disclose('topdown: the counts of invariant "ill"', dataset=fingerprint(path), people=People(path))
+    for kept in ({}, {"publish": tmp_path / "one"}, {}):
+        found = lv.audit(path, **asked, **kept)
+        assert found.verdict.level is Level.CARE and 'of invariant "ill"' in " ".join(found.verdict.reasons)
+    assert lv.verify(tmp_path / "one").passed
+    protected = lv.protect(
+        path,
+        tables=[{"name": "ill", "by": ["ill"]}],
+        rules=[{"rule": "frequency", "minimum": 3}],
+        registry=tmp_path / "register",
+    )
+    assert protected.verdict.level is Level.CARE and 'of invariant "ill"' in " ".join(
+        protected.verdict.reasons
+    )
+    copy = tmp_path / "copy.parquet"
+    pa.parquet.write_table(pa.csv.read_csv(path).take(list(reversed(range(39)))), copy)
+    assert lv.audit(copy, **asked).verdict.level is Level.CARE
+    ledger.succeed(tmp_path / "next.ledger")
+    (reason,) = [one for one in lv.audit(path, **asked).verdict.reasons if "ledger" in one]
+    assert reason.count("topdown") == 1
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(path, elsewhere)
+    assert lv.audit(elsewhere / "people.csv", **asked).verdict.level is Level.OK
+
+
+def test_a_file_that_ledger_and_register_have_is_no_doubt(people: Path) -> None:
+    folder = people.parent
+    pa.csv.write_csv(
+        pa.table({"town": ["A", "B"] * 12, "ill": ["y"] * 12 + ["n"] * 12}), folder / "records.csv"
+    )
+    ledger = folder / "records.csv.ledger"
+    Ledger.create(ledger, measure=Measure.EPSILON, neighbours=Relation.CHANGE_RECORD)
+    asked = {"quasi": ["town"], "sensitive": ["ill"], "k": 3, "recoding": "global", "steps": 1}
+    for register, level in (("register", Level.OK), (None, Level.CARE)):
+        kept = {} if register is None else {"registry": folder / register}
+        lv.anonymize(folder / "records.csv", out=folder / f"{level}", **asked, **kept)
+        (folder / "register").mkdir(exist_ok=True)
+        found = lv.audit(
+            folder / "records.csv", tables=[{"name": "towns", "by": ["town"]}], registry=folder / "register"
+        )
+        assert found.verdict.level is level
 
 
 def test_a_spoilt_sketch_and_an_entry_of_another_format_are_one_sentence(people: Path) -> None:
