@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from louver._html import html_table
+from louver._html import JsonText, html_table
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.audit.verdict import AuditQuestion, judge_answers
@@ -230,7 +229,7 @@ class HidingPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JointAudit:
+class JointAudit(JsonText):
     """What several published tables disclose together. It must stay internal: it holds true counts.
 
     Attributes
@@ -360,9 +359,6 @@ class JointAudit:
             "published": self.published,
             "remark": self.remark,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         """One line per target."""

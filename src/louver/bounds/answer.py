@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from louver._html import JsonText
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.disclosure import Disclosure
@@ -167,7 +167,7 @@ MAX_PRINTED, MAX_TELLING = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BoundsAnswer:
+class BoundsAnswer(JsonText):
     """An audit, with redesigns if requested, or a comparison of arrangements.
 
     Parameters
@@ -204,10 +204,6 @@ class BoundsAnswer:
         for result in (self.audit, self.comparison, self.suggestions):
             merged |= {} if result is None else result.to_dict()
         return merged | ({} if self.publication is None else {"publication": self.publication.to_dict()})
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         parts = []

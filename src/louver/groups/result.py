@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
@@ -44,7 +43,7 @@ SMALL = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupRelease(Shown):
+class GroupRelease(JsonText, Shown):
     """Numbers of groups by region and size: whole, not negative, consistent over the hierarchy.
 
     Attributes
@@ -154,9 +153,6 @@ class GroupRelease(Shown):
             "verdict": self.verdict.to_dict(),
             "seconds": self.seconds,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
         """One row for each region and size: the region's labels, null below its level, then level, size, groups and their errors."""

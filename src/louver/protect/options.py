@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
@@ -10,9 +12,17 @@ from pydantic_core import PydanticCustomError
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
+from louver.schema.source import SourceKeywords
 from louver.schema.validate import OWN, Options
 
-__all__ = ["CodesOptions", "ProtectOptions", "RuleOptions", "StatusOptions", "TableOptions"]
+__all__ = [
+    "CodesOptions",
+    "ProtectKeywords",
+    "ProtectOptions",
+    "RuleOptions",
+    "StatusOptions",
+    "TableOptions",
+]
 
 MAX_DECIMALS = 6
 STATUS_COLUMNS = frozenset({"obs_status", "conf_status"})
@@ -197,6 +207,34 @@ class StatusOptions(Options):
         if self.range is not None and self.set != "hide":
             raise PydanticCustomError(OWN, 'has range, which only applies if set is "hide"; leave it out')
         return self
+
+
+class ProtectKeywords(SourceKeywords, total=False):
+    """Keywords of `protect`."""
+
+    tables: Sequence[Mapping[str, Any]]
+    codes: Mapping[str, Mapping[str, Any]] | None
+    rules: Sequence[Mapping[str, Any]]
+    status: Sequence[Mapping[str, Any]]
+    method: str
+    base: int | None
+    variance: float | None
+    max_noise: int | None
+    noise_table: str | Path | None
+    minimise: str
+    holding: str | None
+    request: str | None
+    sampling_weight: str | None
+    given_pattern: bool
+    known_percent: float | None
+    attackers: str
+    steps: int
+    seconds: float | None
+    state: str | Path | None
+    registry: str | Path | None
+    person: str | None
+    new_population: bool
+    accept_unchecked: bool
 
 
 class ProtectOptions(VerbOptions):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.errors import printable
@@ -191,7 +190,7 @@ class ProtectSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ProtectedTables(Shown):
+class ProtectedTables(JsonText, Shown):
     """Tables with cells hidden. Confidential: it distinguishes primary cells from others, and has true numbers.
 
     Attributes
@@ -300,9 +299,6 @@ class ProtectedTables(Shown):
             "published": self.published,
             "refusal": self.refusal,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         """One line per hidden cell."""
