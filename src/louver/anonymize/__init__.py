@@ -211,7 +211,7 @@ def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run
 
 
 def _unasked(register: MatchedRegister, *, is_compared: bool) -> str | None:
-    if register.is_apart_by_word:
+    if register.is_in_doubt:
         return register.remark
     contents = [entry.content for entry in register.entries]
     n_tables = sum(len(content["tables"]) for content in contents)

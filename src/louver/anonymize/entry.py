@@ -93,7 +93,7 @@ def entry_of(
         n_left_out=n_left_out,
         where=where,
         too_large=too_large,
-        is_one_recoding=options.recoding == "global",
+        is_one_recoding=options.recoding == "global" and not options.exceptions,
     )
     return {"tables": [], "files": [file]}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver.anonymize.columns import Guarantee
 from louver.anonymize.comparison import BeforeAndAfter
@@ -62,7 +61,7 @@ CSV_FILE = "data/anonymized.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class AnonymizedRelease(Shown):
+class AnonymizedRelease(JsonText, Shown):
     """Microdata in which every combination of quasi-identifiers occurs at least k times, or what `guarantee` says.
 
     Attributes
@@ -285,9 +284,6 @@ class AnonymizedRelease(Shown):
             "stages": dict(self.stages),
             "seconds": self.seconds,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
         return self.table.read() if isinstance(self.table, RecordsOnDisk) else self.table

@@ -209,6 +209,7 @@ class AuditKeywords(CountedSourceKeywords, total=False):
     unit: str | None
     count_people: bool
     publish: str | Path | None
+    accept_unchecked: bool
     no_advice: bool
     seconds: float
     fail_on: str | None
@@ -257,6 +258,7 @@ class AuditOptions(VerbOptions):
         metavar="DIR",
         group="publication",
     )
+    accept_unchecked: bool = register.accept_unchecked("publication")
     no_advice: bool = option(False, "Do not search for tables to leave out or coarsen.", group="search")
     seconds: FiniteFloat = option(
         60.0,
@@ -288,7 +290,7 @@ class AuditOptions(VerbOptions):
             )
         if self.publish is not None:
             self._check_published()
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
         register.check_units(self.unit, self.count_people)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(

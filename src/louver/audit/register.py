@@ -7,7 +7,7 @@ is at least that of the classes within these labels, and at most that of the cla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -74,8 +74,14 @@ def _described(piece: Piece, attributes: Sequence[Attribute]) -> disclosures.Pla
     )
 
 
-def earlier_names(entries: Sequence[RegisterEntry], requested: Sequence[str] = ()) -> list[str]:
-    """Attributes used by earlier tables, and those of earlier files that these or new tables (`requested`) also use."""
+def earlier_names(
+    entries: Sequence[RegisterEntry], requested: Sequence[str] = (), columns: Sequence[str] = ()
+) -> list[str]:
+    """Attributes used by earlier tables, and those of earlier files.
+
+    Of the columns that a file publishes unchanged these are the ones that new tables (`requested`) or earlier ones use, and all others
+    that the records have (`columns`), as long as classes and cells are not too many.
+    """
     crosses = [
         part
         for entry in entries
@@ -84,10 +90,13 @@ def earlier_names(entries: Sequence[RegisterEntry], requested: Sequence[str] = (
     ]
     names = dict.fromkeys(name for cross in crosses for name in (*cross["by"], *cross["where"]))
     files = [file for entry in entries for file in _files(entry)]
-    known = {*requested, *names, *(name for file in files for name in file["quasi"])}
-    return list(
-        dict.fromkeys([*names, *(name for file in files for name in file_columns(file, list(known)))])
-    )
+    in_tables = {*requested, *names}
+    known = {*in_tables, *(name for file in files for name in file["quasi"])}
+    for file in files:
+        names |= dict.fromkeys(file_columns(file, list(known)))
+        if not in_tables.isdisjoint([*file["quasi"], *file["columns"]]):
+            names |= dict.fromkeys(_further(file, known, columns))
+    return list(names)
 
 
 def n_published(entries: Sequence[RegisterEntry]) -> int:
@@ -205,12 +214,32 @@ MOST_COMPARED = 4096
 MOST_CELLS = 1 << 20
 """Maximum product of classes and cells of the columns that are published unchanged."""
 
+MOST_WORK = 1 << 24
+"""Classes times joint cells, up to which all labels of the columns that a file keeps are audited, named by a table or not."""
+
 Bools = NDArray[np.bool_]
 
 
 def file_columns(file: Mapping[str, Any], requested: Sequence[str]) -> list[str]:
     """Columns of a file that an audit needs: those that are published coarsened, and all others requested."""
     return [*file["quasi"], *file["where"], *(name for name in file["columns"] if name in requested)]
+
+
+def _further(file: Mapping[str, Any], known: Collection[str], columns: Sequence[str]) -> Iterator[str]:
+    """Columns that a file publishes unchanged and no table names: fewest labels first, while classes times cells stay within bounds."""
+    n_quasi = len(file["quasi"])
+    work = len({tuple(row[:n_quasi]) for row in file["rows"]})
+    work *= prod(
+        max(1, len({label for value in values if value for label in value})) for values in file["values"]
+    )
+    sizes = {name: len(labels) for name, labels in file["columns"].items()}
+    work *= prod(size for name, size in sizes.items() if name in known)
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        if name not in known and name in columns and None not in file["columns"][name]:
+            work *= sizes[name]
+            if work > MOST_WORK:
+                return
+            yield name
 
 
 def check_described(file: Mapping[str, Any], place: str, requested: Sequence[str]) -> None:
@@ -246,7 +275,13 @@ def file_piece(
     crosses = [found.restricted(cross) for cross in others]
     margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
     named = {column for cross in others for column in cross.names}
-    says_more = found.says_more_than_its_classes and not file.get("is_one_recoding", False)
+    says_more = (
+        bool(file["too_large"])
+        or len(found.held) < len(file["columns"])
+        or bool(found.recodes)
+        or not found.is_known
+        or (found.has_sets and not file.get("is_one_recoding", False))
+    )
     return Piece(
         name=name,
         margins=tuple(margins),
@@ -312,11 +347,15 @@ class _File:
             for place, (column, labels) in enumerate(file["columns"].items(), start=len(quasi))
             if column in by_name
         }
+        n_classes = len(np.unique(rows[:, : len(quasi)], axis=0))
+        is_small = n_classes * prod(c.attribute.size for c in (*quasi.values(), *held.values())) <= MOST_WORK
         return cls(
             name=name,
             quasi=quasi,
             held=held,
-            recodes={
+            recodes={}
+            if is_small
+            else {
                 column: recode
                 for column, found in held.items()
                 if column not in where and (recode := _merged(found.attribute, others)) is not None
@@ -328,14 +367,19 @@ class _File:
         )
 
     @property
-    def says_more_than_its_classes(self) -> bool:
-        """Whether classes that were formed one by one stand for several labels.
+    def has_sets(self) -> bool:
+        """Whether classes stand for several labels.
 
-        They may overlap, and then all of them together confine counts that no class confines by itself. Moreover, somebody has every label
-        that is listed and every end of an interval. `by_class` uses neither.
+        Where they were formed one by one they may overlap, and then all together confine counts that no class confines by itself; and a
+        label is only listed, an interval only ends there, because somebody has it. `by_class` knows neither.
         """
         used = ((column, np.unique(column.of_row)) for column in self.quasi.values())
         return any(bool((column.may_be[values].sum(axis=1) > 1).any()) for column, values in used)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the labels of every class are known."""
+        return all(bool(column.is_known[column.of_row].all()) for column in self.quasi.values())
 
     def by_class(self) -> list[Margin]:
         """Each class whose labels are known, crossed with the columns that are published unchanged.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from louver._html import html_table
+from louver._html import JsonText, html_table
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.audit.verdict import AuditQuestion, judge_answers
@@ -36,7 +35,7 @@ class AuditedCell:
     table : str
         The table or target to which the cell belongs.
     cell : dict
-        Labels of the cell.
+        Its labels.
     where : dict
         Labels that the filter of its table keeps.
     lower, upper : int
@@ -113,8 +112,9 @@ class AuditedCell:
 class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
-    `small_exact` counts the disclosed cells of fewer than `small` people or units, with cells of the same people counted once; `undecided`
-    counts those for which this is unknown; `groups` the small groups that were tested, None if only targets were.
+    `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those for
+    which this is unknown, and earlier files of records about which the question is open; `groups` the small groups that were tested, None
+    if only targets were.
     """
 
     targets: int
@@ -230,7 +230,7 @@ class HidingPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JointAudit:
+class JointAudit(JsonText):
     """What several published tables disclose together. For internal use only, because it contains true counts.
 
     Attributes
@@ -253,13 +253,16 @@ class JointAudit:
     published : str or None
         Folder to which the tables were written; None if they were not, because cells are disclosed or publication was not requested.
     remark : str or None
-        A note if the register has nothing about these records.
-    is_apart_by_word : bool
-        Whether only the steward's statement supports that earlier publications are about other people (`new_population`).
+        A note if the register has nothing about these records, or if some publications were left out.
+    is_in_doubt : bool
+        Whether publications that were left out may be about the same people: only the steward's word says that they are not
+        (`new_population`), or a ledger lists them.
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
         The question, and how far it was answered.
+    is_accepted : bool
+        Whether the steward accepts that the question about earlier files of records is open (`accept_unchecked`).
     """
 
     tables: tuple[str, ...]
@@ -275,12 +278,13 @@ class JointAudit:
     earlier: int = 0
     published: str | None = None
     remark: str | None = None
-    is_apart_by_word: bool = False
+    is_in_doubt: bool = False
+    is_accepted: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """The verdict: what readers learn, whether to publish, and what was not examined."""
-        return self._judged(self.remark if self.is_apart_by_word else None)
+        return self._judged(self.remark if self.is_in_doubt else None)
 
     def _judged(self, overlap: str | None) -> Verdict:
         s = self.summary
@@ -300,7 +304,7 @@ class JointAudit:
         """Whether nothing listed in `fail_on` was found, and every question was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        is_open = s.undecided > 0 or not self.question.is_complete or not self.question.is_safe_if_followed
+        is_open = s.undecided > 0 or not self.question.is_answered or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
@@ -319,15 +323,29 @@ class JointAudit:
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is disclosed.'} It is about {worst.description}."
-        # Questions that were not examined do not prevent a publication, nor does the steward's statement that these are other people.
-        question = replace(self.question, files=())
-        verdict = replace(self, question=question)._judged(None)
+        # The steward's word that these are other people does not stop a publication, nor what the steward accepts.
+        found = self._without_files() if self.is_accepted else self
+        question, verdict = found.question, found._judged(None)
         if verdict.level is Level.OK:
             return None
         if question.household is None or question.counts_people:
             return str(verdict)
-        by_people = replace(self, question=replace(question, counts_people=True))
+        by_people = replace(found, question=replace(question, counts_people=True))
         return f"{verdict}{COUNT_PEOPLE}" if by_people.refusal is None else str(verdict)
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether the publication is refused only because the question about earlier files of records is open."""
+        return self.refusal is not None and replace(self, is_accepted=True).refusal is None
+
+    def _without_files(self) -> JointAudit:
+        """The same without the question about earlier files of records."""
+        n_open = len(self.question.files)
+        return replace(
+            self,
+            question=replace(self.question, files=()),
+            summary=replace(self.summary, undecided=self.summary.undecided - n_open),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -342,9 +360,6 @@ class JointAudit:
             "published": self.published,
             "remark": self.remark,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         """One line per target."""

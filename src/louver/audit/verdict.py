@@ -49,7 +49,8 @@ class AuditQuestion:
     near_small : int or None
         Small counts that readers can derive if they also know the exceptions; None if unknown.
     files : tuple of str
-        Earlier files of records, of which each class was considered by itself.
+        Earlier files of records of which only bounds for each class by itself were used: whether all of it together discloses a small
+        count is not known.
     """
 
     cells: int
@@ -73,6 +74,11 @@ class AuditQuestion:
     def is_complete(self) -> bool:
         """Whether every question that had to be answered was answered."""
         return self.has_targets or (self.groups is not None and self.is_whole)
+
+    @property
+    def is_answered(self) -> bool:
+        """The same, and whether all that earlier files of records confine was taken into account."""
+        return self.is_complete and not self.files
 
     @property
     def is_safe_if_followed(self) -> bool:
@@ -102,7 +108,7 @@ class AuditQuestion:
         return asdict(self) | {"asked": self.examined(small), "not_asked": self.not_examined()}
 
     def examined(self, small: int) -> list[str]:
-        """The same in sentences."""
+        """In sentences."""
         sentences = [f"{counted(self.cells, 'cell')} of tables and targets."]
         if self.groups is not None:
             sentences.append(f"Every group of {self.few(small)} that {self.described}: {self._looked_at()}.")
@@ -120,7 +126,7 @@ class AuditQuestion:
         ]
 
     def not_examined(self) -> list[str]:
-        """The same in sentences."""
+        """In sentences."""
         sentences = []
         if self.groups is None:
             why = (
@@ -153,8 +159,8 @@ class AuditQuestion:
     def files_by_class(self) -> list[str]:
         """What earlier files of records may reveal in addition, in sentences."""
         return [
-            f'Of "{name}" each class was considered by itself: what all classes confine together, and that somebody has every label a '
-            "class lists and both ends of its intervals, was not."
+            f'Of "{name}" each class was considered by itself: what all classes confine together, that somebody has every label a class '
+            "lists and both ends of its intervals, and columns that were not audited, was not."
             for name in self.files
         ]
 
@@ -182,8 +188,9 @@ def judge_answers(
         learned = f"Anyone who combines the tables learns {least}{' and '.join(found)}."
         change = " Changes that would help are below." if has_advice else ""
         return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
-    if n_undecided or not question.is_complete:
-        many = counted(n_undecided, "small count") if n_undecided else "a small count"
+    if n_undecided or not question.is_answered:
+        n_cells = n_undecided - len(question.files)
+        many = counted(n_cells, "small count") if n_cells > 0 else "a small count"
         reason = f"It is not known whether {many} can be derived."
         return Verdict(Level.CARE, _remedy(question), (reason, *not_examined))
     if not question.is_safe_if_followed:
@@ -205,9 +212,6 @@ def judge_answers(
             "These tables disclose no small count; check what they reveal together with the earlier ones."
         )
         return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_examined))
-    if question.files:
-        sentence = "No small count is disclosed, as far as checked; read what was not checked."
-        return Verdict(Level.CARE, sentence, (reason, *not_examined))
     return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_examined))
 
 
@@ -233,6 +237,10 @@ def _percent(share: float) -> str:
 
 
 def _remedy(question: AuditQuestion) -> str:
+    if question.is_complete and question.files:
+        return (
+            "Publish tables without the columns of the earlier file, or read what was not checked and decide."
+        )
     if question.is_late:
         return "Allow more seconds before you publish."
     if question.groups is not None and question.most < len(question.attributes):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from louver._arrays import Ints
 from louver.data.coding import Coder, binned_sql, date_sql, find_row, text_sql
 from louver.data.kinds import is_named_like_money, is_named_like_weight
-from louver.data.read import RECORDS, SAMPLE, SAMPLE_ROWS, Source
+from louver.data.read import RECORDS, SAMPLE, SAMPLE_ROWS, Source, quoted
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
@@ -185,6 +185,9 @@ LARGE = 1000
 FEWEST = 10
 """Counts of people are seldom multiples of 100: if most are, and half of them are 1,000 or more, they look like money. Fewer rows than
 `FEWEST` are not enough to decide."""
+REPEATED = 0.05
+"""A table of counts has one line for each cell. Where at least this share of the lines repeats another one, but for the weight, and most
+weights are more than 1, the lines look like the records of a sample."""
 
 
 def check_weight(source: Source, column: str) -> None:
@@ -222,8 +225,18 @@ def _reason(source: Source, column: str) -> str | None:
         f" FROM (SELECT {value} AS v FROM {view} LIMIT {SAMPLE_ROWS}) WHERE v > 0"
     )
     assert found is not None
+    if found["is_round"]:
+        return f"holds large numbers that are mostly multiples of {ROUND}, as amounts of money are"
+    others = ", ".join(quoted(name) for name in source.columns if name != column)
+    if not others:
+        return None
+    found = source.first_row(
+        f"SELECT count(*) >= {FEWEST} AND median(v) > 1 AND count(*) - count(DISTINCT hash(cell)) >= {REPEATED} * count(*) AS repeats"
+        f" FROM (SELECT {value} AS v, ({others},) AS cell FROM {view} LIMIT {SAMPLE_ROWS}) WHERE v > 0"
+    )
+    assert found is not None
     return (
-        f"holds large numbers that are mostly multiples of {ROUND}, as amounts of money are"
-        if found["is_round"]
+        "stands on many lines that are otherwise equal, as weights of a sample do"
+        if found["repeats"]
         else None
     )

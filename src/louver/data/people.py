@@ -13,6 +13,7 @@ import hmac
 import json
 import math
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +52,7 @@ class Persons:
     ----------
     column : str
     number : int
-        Number of distinct persons.
+        Different persons.
     total : int
         Sum of the hashes of all of them, modulo 2^64.
     sample : uint64 (at most SAMPLE,)
@@ -527,19 +528,24 @@ def has_same_records(
     one: str | os.PathLike[str] | ArrowStream,
     other: str | os.PathLike[str] | ArrowStream,
     *,
+    weight: str | None = None,
     table: str | None = None,
     query: str | None = None,
     run: Run | None = None,
 ) -> bool:
-    """Whether two sources have the same columns and records, whatever their order, format and line endings.
+    """Whether two sources hold the same records as far as the columns show that both have, whatever their order and format.
 
-    `table` and `query` are those of `other`. False also if one of them cannot be read as a table.
+    `weight` names the column of counts of both; `table` and `query` are those of `other`. False also if one of them cannot be read as a
+    table.
     """
+    secret = secrets.token_bytes(32)
     try:
-        names = _columns(one)
-        if names != _columns(other, table, query):
-            return False
-        return _record_sum(one, None, None, run, names) == _record_sum(other, table, query, run, names)
+        with open_source(other, table=table, query=query, decimal_mark=".", run=run) as source:
+            known = Census(source, secret, weight=weight).sketch()
+        with open_source(one, decimal_mark=".", run=run) as source:
+            census = Census(source, secret, weight=weight)
+            own = census.sketch()
+            return own.digest == known.digest or census.compare(own, [known])[0].is_same
     except Cancelled:
         raise
     except LouverError:
@@ -558,25 +564,17 @@ def _file_hash(path: Path, secret: bytes, run: Run, parsing: Mapping[str, Any]) 
     return keyed.digest()
 
 
-def _columns(
-    data: str | os.PathLike[str] | ArrowStream, table: str | None = None, query: str | None = None
-) -> list[str]:
-    with open_source(data, table=table, query=query, decimal_mark=".") as source:
-        return sorted(source.columns)
-
-
 def _record_sum(
     data: str | os.PathLike[str] | ArrowStream,
     table: str | None,
     query: str | None,
     run: Run | None,
-    names: Sequence[str] = (),
 ) -> bytes:
-    """Sum of the hashes of all records, modulo 2^256, with their columns in the order of `names`, or in the order found."""
+    """Sum of the hashes of all records, modulo 2^256, with their columns in the order found."""
     total = 0
     with open_source(data, table=table, query=query, decimal_mark=".", run=run) as source:
         # Each value is preceded by its length, so that no two records have the same bytes.
-        names = names or source.columns
+        names = source.columns
         columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in names]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)
         for batch in source.batches(f"SELECT sha256({text}) AS digest FROM records"):

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Floats, Ints
+from louver._html import JsonText
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError, printable
 from louver.privacy.budget import Loss, amounts_of
@@ -213,7 +214,7 @@ def _one(column: pa.ChunkedArray) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(JsonText):
     """Sealed measurements and their exact values: everything that has crossed the wall.
 
     Parameters
@@ -252,10 +253,6 @@ class Measured:
             "debited": self.debited,
             "seconds": self.seconds,
         }
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         paid = "" if self.debited == str(self.loss) else f", for which it debited {self.debited}"

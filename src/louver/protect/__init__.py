@@ -21,17 +21,17 @@ unpublished crossed table behind them. The verdict says which of these apply to 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from louver._callable import make_callable
 from louver.data.parsing_once import parsing_once
 from louver.protect.cellkey import average, count_with_keys, noise_table_of, smallest_safe
 from louver.protect.keybounds import bounds_of
 from louver.protect.load import load
-from louver.protect.options import ProtectOptions
+from louver.protect.options import ProtectKeywords, ProtectOptions
 from louver.protect.release import publish, publish_noisy
 from louver.protect.result import (
     CellKeyFigures,
@@ -82,46 +82,15 @@ __all__ = [
 ]
 
 
-@door(ProtectOptions)
+@door(ProtectOptions, keywords=ProtectKeywords)
 def protect(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    tables: Sequence[Mapping[str, Any]] = (),
-    codes: Mapping[str, Mapping[str, Any]] | None = None,
-    rules: Sequence[Mapping[str, Any]] = (),
-    status: Sequence[Mapping[str, Any]] = (),
-    method: str = "hide",
-    base: int | None = None,
-    variance: float | None = None,
-    max_noise: int | None = None,
-    noise_table: str | Path | None = None,
-    minimise: str = "number",
-    holding: str | None = None,
-    request: str | None = None,
-    sampling_weight: str | None = None,
-    given_pattern: bool = False,
-    known_percent: float | None = None,
-    attackers: str = "contributors",
-    steps: int = 200,
-    seconds: float | None = None,
-    state: str | Path | None = None,
-    registry: str | Path | None = None,
-    person: str | None = None,
-    new_population: bool = False,
     out: str | Path | None = None,
     run: Run | None = None,
+    **options: Unpack[ProtectKeywords],
 ) -> ProtectedTables:
     """Hide cells of linked tables so that no reader learns too much about a contributor.
 
@@ -208,7 +177,7 @@ def _searched(
         waived=len(solved.judged.waived),
         earlier=None if register is None else len(register.entries),
         apart=None if register is None else register.remark,
-        is_apart_by_word=register is not None and register.is_apart_by_word,
+        is_in_doubt=register is not None and register.is_in_doubt,
         n_counts=sum(loaded.cells[number].is_count for number in solved.judged.primary),
         shown_before=() if register is None else shown_by_files(register, options),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
@@ -10,9 +12,17 @@ from pydantic_core import PydanticCustomError
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
+from louver.schema.source import SourceKeywords
 from louver.schema.validate import OWN, Options
 
-__all__ = ["CodesOptions", "ProtectOptions", "RuleOptions", "StatusOptions", "TableOptions"]
+__all__ = [
+    "CodesOptions",
+    "ProtectKeywords",
+    "ProtectOptions",
+    "RuleOptions",
+    "StatusOptions",
+    "TableOptions",
+]
 
 MAX_DECIMALS = 6
 STATUS_COLUMNS = frozenset({"obs_status", "conf_status"})
@@ -199,6 +209,34 @@ class StatusOptions(Options):
         return self
 
 
+class ProtectKeywords(SourceKeywords, total=False):
+    """Keywords of `protect`."""
+
+    tables: Sequence[Mapping[str, Any]]
+    codes: Mapping[str, Mapping[str, Any]] | None
+    rules: Sequence[Mapping[str, Any]]
+    status: Sequence[Mapping[str, Any]]
+    method: str
+    base: int | None
+    variance: float | None
+    max_noise: int | None
+    noise_table: str | Path | None
+    minimise: str
+    holding: str | None
+    request: str | None
+    sampling_weight: str | None
+    given_pattern: bool
+    known_percent: float | None
+    attackers: str
+    steps: int
+    seconds: float | None
+    state: str | Path | None
+    registry: str | Path | None
+    person: str | None
+    new_population: bool
+    accept_unchecked: bool
+
+
 class ProtectOptions(VerbOptions):
     """All options of `louver protect`, except the location of the records."""
 
@@ -316,6 +354,7 @@ class ProtectOptions(VerbOptions):
     )
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
+    accept_unchecked: bool = register.accept_unchecked("publication")
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
@@ -392,7 +431,7 @@ class ProtectOptions(VerbOptions):
                 "option --register needs the records, which identify the people, but every table has a file.",
                 option="--register",
             )
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
 
     def _check_together(self) -> None:
         """Refuse tables that are to be hidden with an unlisted table or with themselves."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.errors import printable
@@ -60,7 +59,7 @@ class HiddenCell:
     ----------
     table : str
     cell : dict
-        Codes of the cell.
+        Its codes.
     kind : str
         `primary` or `secondary`.
     reasons : tuple of str
@@ -135,7 +134,7 @@ class CellKeyFigures:
     ----------
     variance : float
     maximum : int
-        Variance and maximum of the noise.
+        Of the noise.
     limit : int
         Counts from 1 to below this are small.
     cells, small : int
@@ -191,7 +190,7 @@ class ProtectSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ProtectedTables(Shown):
+class ProtectedTables(JsonText, Shown):
     """Tables with hidden cells. Confidential: it distinguishes primary cells from others and contains true numbers.
 
     Attributes
@@ -203,18 +202,20 @@ class ProtectedTables(Shown):
     decided : tuple of (str, str, str)
         Table, cell and reason of each manual decision.
     question : Question
-        What was examined.
+        The question.
     minimise : str
         The quantity that was minimised; `distance` for rounded numbers.
     method : str
     rounding : RoundingFigures or None
-        Figures of `--method round`.
+        Of `--method round`.
     cell_keys : CellKeyFigures or None
-        Figures of `--method cellkey`.
+        Of `--method cellkey`.
     published : str or None
         Folder to which the tables were written.
     refusal : str or None
-        What the tables disclose together with what was published before, if anything.
+        What the tables disclose together with what was published before, or why this is not known.
+    is_acceptable : bool
+        Whether they are refused only because it is not known what they and an earlier file of records disclose together.
     grids : tuple of TableGrid
         Every cell of every table, hidden or not; empty with cell keys, whose counts remain in the database.
     """
@@ -230,6 +231,7 @@ class ProtectedTables(Shown):
     cell_keys: CellKeyFigures | None = None
     published: str | None = None
     refusal: str | None = None
+    is_acceptable: bool = False
     grids: tuple[TableGrid, ...] = ()
 
     @property
@@ -275,7 +277,9 @@ class ProtectedTables(Shown):
         if together is None:
             return self
         question = replace(self.question, files=tuple(together.question.files_by_class()))
-        return replace(self, refusal=together.refusal, question=question)
+        return replace(
+            self, refusal=together.refusal, is_acceptable=together.is_acceptable, question=question
+        )
 
     def unprotected(self) -> Iterator[HiddenCell]:
         """Primary cells that are not shown to be protected."""
@@ -295,9 +299,6 @@ class ProtectedTables(Shown):
             "published": self.published,
             "refusal": self.refusal,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         """One line per hidden cell."""

@@ -99,7 +99,14 @@ def audit_together(
             for table in counts
         ]
 
-    return audit_pieces(request, names, pieces_of, register, small=smallest_safe(options))
+    return audit_pieces(
+        request,
+        names,
+        pieces_of,
+        register,
+        small=smallest_safe(options),
+        is_accepted=options.accept_unchecked,
+    )
 
 
 def audit_noisy(
@@ -126,7 +133,9 @@ def audit_noisy(
             for table in tables
         ]
 
-    return audit_pieces(request, names, pieces_of, register, small=small)
+    return audit_pieces(
+        request, names, pieces_of, register, small=small, is_accepted=request.options.accept_unchecked
+    )
 
 
 def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:

@@ -43,8 +43,8 @@ class Question:
         Tables and files that were published before about the same people and were examined together with these; None without a register.
     apart : str or None
         A note if the register has nothing about these people, or if some of its publications are left out.
-    is_apart_by_word : bool
-        Whether only the steward's statement supports that the people of earlier publications are different.
+    is_in_doubt : bool
+        Whether `apart` speaks of publications that may be about the same people.
     n_counts : int
         Primary cells that are counts, for which contributors are not considered.
     shown_before : tuple of str
@@ -65,7 +65,7 @@ class Question:
     waived: int
     earlier: int | None = None
     apart: str | None = None
-    is_apart_by_word: bool = False
+    is_in_doubt: bool = False
     n_counts: int = 0
     shown_before: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Question:
         return asdict(self) | {"asked": self.examined(), "not_asked": self.not_examined()}
 
     def examined(self) -> list[str]:
-        """The same in sentences."""
+        """In sentences."""
         if self.is_noisy:
             return [
                 f"{counted(self.primary, 'small count')} against readers who average all sums of parts and differences from totals in "
@@ -107,7 +107,7 @@ class Question:
         return sentences
 
     def not_examined(self) -> list[str]:
-        """The same in sentences."""
+        """In sentences."""
         sentences = [
             "Tables published before, and other variables of the same contributors, were not considered."
         ]
@@ -119,7 +119,7 @@ class Question:
                 "or know numbers of other people beforehand, can learn more.",
                 "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
             ]
-        if self.apart is not None and not self.is_apart_by_word:
+        if self.apart is not None and not self.is_in_doubt:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_noisy:
             return [*sentences, *self.files]
@@ -139,7 +139,7 @@ class Question:
     def doubts(self) -> list[str]:
         """Questions that were not examined and could matter here, in sentences."""
         sentences = []
-        if self.is_apart_by_word and self.apart is not None:
+        if self.is_in_doubt and self.apart is not None:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_circle:
             sentences.append(
@@ -184,7 +184,7 @@ def question_of(
     waived: int,
     earlier: int | None = None,
     apart: str | None = None,
-    is_apart_by_word: bool = False,
+    is_in_doubt: bool = False,
     n_counts: int = 0,
     shown_before: tuple[str, ...] = (),
 ) -> Question:
@@ -210,7 +210,7 @@ def question_of(
         waived=waived,
         earlier=earlier,
         apart=apart,
-        is_apart_by_word=is_apart_by_word,
+        is_in_doubt=is_in_doubt,
         n_counts=n_counts,
         shown_before=shown_before,
     )

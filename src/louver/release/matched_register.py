@@ -11,6 +11,7 @@ from louver._words import counted, listed
 from louver.data.people import Census, Common, Sketch, in_percent
 from louver.data.read import ArrowStream, name_of, open_source
 from louver.errors import InputError
+from louver.privacy.ledger_finding import published_exactly
 from louver.release.register import OPTION, Register, RegisterEntry
 from louver.run import Run
 from louver.schema.source import SourceOptions
@@ -38,9 +39,10 @@ class MatchedRegister:
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
-        A note for the reader if the register has nothing about these people, or if some of its publications are left out.
-    is_apart_by_word : bool
-        Whether only the steward's statement supports that the people of some publication are different.
+        A note for the reader where the register has nothing about these people, or where some publications are left out.
+    is_in_doubt : bool
+        Whether some publication that is left out may be about these people: only the steward's word says that it is not, or a ledger
+        lists it.
     """
 
     register: Register
@@ -49,7 +51,7 @@ class MatchedRegister:
     same: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
     remark: str | None = None
-    is_apart_by_word: bool = False
+    is_in_doubt: bool = False
 
     @property
     def key(self) -> bytes:
@@ -87,8 +89,16 @@ class MatchedRegister:
             If the people may be those of earlier publications with which the new one cannot be audited.
         """
         register = Register(folder)
+        exact = published_exactly(data, table=source.table, query=source.query, run=run)
         if not register.entries and not is_publishing:
-            return cls(register=register, entries=(), sketch=None, remark=IS_NEW)
+            listed_elsewhere = _only_in_ledger(exact, ())
+            return cls(
+                register=register,
+                entries=(),
+                sketch=None,
+                remark=_together(IS_NEW, listed_elsewhere),
+                is_in_doubt=listed_elsewhere is not None,
+            )
         known = {entry.records: register.sketch(entry.records) for entry in register.entries}
         name = name_of(data, source.table)
         with open_source(data, **{**source.opening(), "where": None, "missing_code": {}}, run=run) as opened:
@@ -121,14 +131,15 @@ class MatchedRegister:
             remark = f"{sentence}; {word} they count as other people."
         if is_new_population:
             apart |= {entry.records for entry in strange}
+        listed_elsewhere = _only_in_ledger(exact, entries)
         return cls(
             register=register,
             entries=entries,
             sketch=sketch,
             same=frozenset(same - {own}),
             apart=frozenset(apart),
-            remark=remark,
-            is_apart_by_word=bool(in_doubt),
+            remark=_together(remark, listed_elsewhere),
+            is_in_doubt=bool(in_doubt) or listed_elsewhere is not None,
         )
 
     def append(self, content: Mapping[str, Any]) -> str:
@@ -136,6 +147,30 @@ class MatchedRegister:
         assert self.sketch is not None
         records = self.register.keep_sketch(self.sketch)
         return self.register.append(content, records, same=self.same, apart=self.apart)
+
+
+def _only_in_ledger(exact: Sequence[str], entries: Sequence[RegisterEntry]) -> str | None:
+    """What a ledger lists as published exactly and the register does not have, in a sentence; None if there is nothing."""
+    left = list(exact)
+    for name in (file["name"] for entry in entries for file in entry.content.get("files", ())):
+        known = next((what for what in left if what.endswith(f", {name}")), None)
+        if known is not None:
+            left.remove(known)
+    if not left:
+        return None
+    left = list(dict.fromkeys(left))
+    more = "" if len(left) <= MOST_NAMED else f"; and {len(left) - MOST_NAMED:,} more"
+    return (
+        "a ledger lists exact publications about these people that are not in the register and were not checked together with the new "
+        f"one: {'; '.join(left[:MOST_NAMED])}{more}."
+    )
+
+
+def _together(remark: str | None, listed_elsewhere: str | None) -> str | None:
+    """Two remarks as one."""
+    if remark is None or listed_elsewhere is None:
+        return remark or listed_elsewhere
+    return f"{remark} {listed_elsewhere[0].upper()}{listed_elsewhere[1:]}"
 
 
 def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from louver._html import html_table
+from louver._html import JsonText, html_table
 from louver._verdict import Level, Verdict
 from louver._version import __version__
 from louver._words import counted, listed
@@ -83,7 +83,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Verification:
+class Verification(JsonText):
     """The outcome of `verify`: every check, in order."""
 
     release: str
@@ -111,9 +111,6 @@ class Verification:
             "verdict": self.verdict.to_dict(),
             "checks": [asdict(check) for check in self.checks],
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         failed = [check for check in self.checks if not check.passed]

@@ -5,7 +5,6 @@ Its files are written some hundred thousand rows at a time; none is ever held in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.data.write import write_csv
@@ -28,7 +27,7 @@ from louver.errors import printable
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import topdown_verdict
+from louver.release.pages.promised import NOT_AUDITED, topdown_verdict
 from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed, public_numbers
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
@@ -93,7 +92,7 @@ def mean_errors(query: Query, found: SparseLevel, truth: Histograms) -> NDArray[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TopDownRelease(Shown):
+class TopDownRelease(JsonText, Shown):
     """Histograms of all leaves: whole numbers, not negative, consistent with each other and with public knowledge.
 
     Parameters
@@ -209,10 +208,6 @@ class TopDownRelease(Shown):
             "intervals": 0 if self.known_error is None else self.known_error.simulations,
             "manifest": None if self.path is None else str(self.path / "manifest.json"),
         }
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
         """Microdata: one row per person with regions and attributes."""
@@ -424,7 +419,8 @@ class TopDownRelease(Shown):
         if self.debited not in (None, str(self.plan.loss)):
             lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
-        lines[2:2] = [f"  not protected: {what}" for what in self.not_protected]
+        exact = [f"  not protected: {what}" for what in self.not_protected]
+        lines[2:2] = [*exact, f"  {NOT_AUDITED}"] if exact else []
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 

@@ -11,7 +11,7 @@ from louver._verdict import Level, Verdict
 from louver.release.manifest import Manifest
 from louver.release.sentences import public_numbers
 
-__all__ = ["given_known", "groups_verdict", "loss_of", "status_of", "topdown_verdict"]
+__all__ = ["NOT_AUDITED", "given_known", "groups_verdict", "loss_of", "status_of", "topdown_verdict"]
 
 
 def loss_of(privacy: Mapping[str, Any]) -> str:
@@ -42,6 +42,12 @@ def given_known(privacy: Mapping[str, Any]) -> str:
 
 
 UNSEEN_NOISE = "The answers do not show whether they have that noise, or whether it was drawn only once."
+
+
+NOT_AUDITED = (
+    "What these exact numbers reveal together with tables that hide small counts of the same people was not checked; list them as tables "
+    "of louver audit with the register of those tables."
+)
 
 
 def topdown_verdict(
@@ -75,6 +81,8 @@ def _verdict(
     if warning := _not_private(is_private=is_private, is_for_release=is_for_release):
         return Verdict(Level.STOP, warning, reasons)
     sentence = f"Promised: {loss_of(privacy)}{also}. That bounds what these files can reveal about whether {meaning}."
+    if exact:
+        return Verdict(Level.CARE, sentence, (*reasons, NOT_AUDITED))
     return Verdict(Level.OK, sentence, reasons)
 
 

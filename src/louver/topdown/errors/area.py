@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from louver._arrays import Bools, Floats, Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import rate_error
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, plain_files, without_dictionary
@@ -72,7 +72,7 @@ class AreaCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Area(Shown):
+class Area(JsonText, Shown):
     """The counts of some leaves of a release together.
 
     Parameters
@@ -93,10 +93,6 @@ class Area(Shown):
         """The content of the JSON result; its keys are stable."""
         total = {key: value for key, value in self.total.to_dict().items() if key not in ("query", "labels")}
         return {"leaves": self.leaves, "total": total, "counts": [count.to_dict() for count in self.counts]}
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
         """One row for each count."""

@@ -6,7 +6,6 @@ clash, and whether a given table can be extended to the leaves. The records are 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Ints
+from louver._html import JsonText
 from louver.data.read import open_source
 from louver.data.tabulate import read_text, tabulate
 from louver.errors import InfeasibleError, InputError, printable
@@ -44,7 +44,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnowledgeCheck:
+class KnowledgeCheck(JsonText):
     """The consequences of public knowledge, and whether it is consistent.
 
     Parameters
@@ -86,10 +86,6 @@ class KnowledgeCheck:
     def to_dict(self) -> dict[str, Any]:
         """The findings for programs."""
         return {**asdict(self), "kind": str(self.kind), "passed": self.passed}
-
-    def to_json(self) -> str:
-        """The same as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         lines = [f"Public knowledge: {'consistent' if self.is_consistent else 'CONTRADICTORY'}, {self.kind}"]

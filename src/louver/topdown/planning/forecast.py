@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from louver._arrays import Floats, Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver.data.read import open_source
 from louver.data.write import replacing
 from louver.engine.engines import ONE_CORE, Engine
@@ -90,7 +90,7 @@ class ForecastLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlanForecast(Shown):
+class PlanForecast(JsonText, Shown):
     """Plans side by side; nothing here comes from the records.
 
     Parameters
@@ -145,10 +145,6 @@ class PlanForecast(Shown):
             "notes": list(self.notes),
             **({} if self.spine is None else {"spine": asdict(self.spine)}),
         }
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
         """One row for each plan, level and query."""

@@ -122,12 +122,14 @@ def _region(cell: Ints, count: Ints) -> SparseLevel:
 
 
 def refuse_records(design: Design, given: Any, option: str, run: Run | None = None) -> None:
-    """Refuse the records themselves, in any format or order and under any name, because a forecast is public."""
+    """Refuse the records themselves, under whatever name, order or format, and without some of their columns: a forecast is public."""
     source = design.spec.source
     if given is design.data or (
         design.data is not None
         and not (isinstance(given, str | Path) and Path(given).is_dir())
-        and has_same_records(given, design.data, table=source.table, query=source.query, run=run)
+        and has_same_records(
+            given, design.data, weight=source.weight, table=source.table, query=source.query, run=run
+        )
     ):
         message = f"option {option} names the records themselves; a forecast is public, so give other data."
         raise InputError(message, option=option)

@@ -6,7 +6,6 @@ drawn and no ledger is involved: the noise is the publisher's, and louver claims
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections import Counter
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Floats, Ints
+from louver._html import JsonText
 from louver._words import counted
 from louver.data.scratch import Scratch
 from louver.errors import InputError, printable
@@ -42,7 +42,7 @@ BUREAU = "U.S. Census Bureau"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedMeasurements:
+class ImportedMeasurements(JsonText):
     """The result of an import.
 
     Parameters
@@ -81,10 +81,6 @@ class ImportedMeasurements:
             "regions": dict(self.regions),
             "left_out": list(self.left_out),
         }
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         regions = ", ".join(f"{n:,} {level}" for level, n in self.regions.items())

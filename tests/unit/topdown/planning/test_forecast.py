@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv as pacsv
@@ -132,6 +133,11 @@ def test_the_records_are_refused_as_a_stand_in_whatever_their_name_order_and_for
     with pytest.raises(InputError, match="names the records themselves") as caught:
         plan(spec, stand_in=tmp_path / "innocent.parquet", simulations=1)
     assert caught.value.option == "--stand-in"
+    people = spec.with_name("people.csv")
+    numbered = source.append_column("person", pa.array(range(len(source))))
+    pacsv.write_csv(numbered, people)
+    with pytest.raises(InputError, match="names the records themselves"):
+        plan(spec, stand_in=tmp_path / "innocent.parquet", simulations=1)
     pq.write_table(turned.slice(1), tmp_path / "others.parquet")
     assert plan(spec, stand_in=tmp_path / "others.parquet", simulations=1).lines
 
