@@ -61,10 +61,6 @@ class Worker:
         """Requests that the process has not answered yet, awaited or not; it is working on the first."""
         self._numbers = count(1)
 
-    @property
-    def is_busy(self) -> bool:
-        return bool(self._waiting)
-
     async def do(
         self,
         function: Callable[..., Any],

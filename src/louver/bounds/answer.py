@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from louver._html import JsonText
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.disclosure import Disclosure
@@ -18,10 +18,15 @@ from louver.errors import printable
 from louver.schema.recode import Recode
 from louver.schema.request import Request
 
+if TYPE_CHECKING:
+    from louver.audit import JointAudit
+
 __all__ = ["BoundsAnswer", "TablePublication", "advice_with", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
 """The largest limit of small counts that a joint audit accepts."""
+
+ACCEPT_UNCHECKED = " --accept-unchecked publishes it anyway."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,7 @@ def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TableP
         unit=options.unit,
         count_people=options.count_people,
         publish=options.publish,
+        accept_unchecked=options.accept_unchecked,
         report=page_of,
         run=request.run,
     )
@@ -114,11 +120,15 @@ def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TableP
     return TablePublication(
         earlier=found.earlier,
         together=found.summary.small_exact,
-        refused=found.refusal if is_refused else None,
+        refused=_refused(found) if is_refused else None,
         published=found.published,
         remark=found.remark,
         verdict=found.verdict,
     )
+
+
+def _refused(found: JointAudit) -> str | None:
+    return f"{found.refusal}{ACCEPT_UNCHECKED}" if found.is_acceptable else found.refusal
 
 
 def as_piece(options: BoundsOptions) -> dict[str, Any]:
@@ -157,7 +167,7 @@ MAX_PRINTED, MAX_TELLING = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BoundsAnswer:
+class BoundsAnswer(JsonText):
     """An audit, with redesigns if requested, or a comparison of arrangements.
 
     Parameters
@@ -194,10 +204,6 @@ class BoundsAnswer:
         for result in (self.audit, self.comparison, self.suggestions):
             merged |= {} if result is None else result.to_dict()
         return merged | ({} if self.publication is None else {"publication": self.publication.to_dict()})
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         parts = []

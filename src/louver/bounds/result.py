@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louver._arrays import Ints
-from louver._html import MOST_LINES, Shown
+from louver._html import MOST_LINES, JsonText, Shown
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.disclosure import (
@@ -69,7 +68,7 @@ ZERO_RUNS: Runs = [(0, 0, 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BoundsAudit(Shown):
+class BoundsAudit(JsonText, Shown):
     """What a released table of conditional frequencies discloses. It stays inside: it holds true labels and counts.
 
     Attributes
@@ -222,9 +221,6 @@ class BoundsAudit(Shown):
             ],
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pyarrow.Table:
         """One line per cell: labels, lower, upper, number of feasible values."""
         import pyarrow
@@ -271,7 +267,7 @@ class BoundsAudit(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Comparison(Shown):
+class Comparison(JsonText, Shown):
     """Several arrangements of one table, from the least to the most disclosive."""
 
     lines: tuple[tuple[Arrangement, BoundsSummary], ...]
@@ -288,9 +284,6 @@ class Comparison(Shown):
                 for a, s in self.lines
             ]
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         import pyarrow

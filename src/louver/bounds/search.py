@@ -12,7 +12,6 @@ attributes and moving responses to the rows never raise it, so a best-first sear
 from __future__ import annotations
 
 import heapq
-import json
 import os
 import shlex
 import time
@@ -21,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.bounds.check import DisclosureRules, summary_of
@@ -118,7 +117,7 @@ UTILITY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Suggestions(Shown):
+class Suggestions(JsonText, Shown):
     """Redesigns that disclose nothing and are not dominated by another one; safe moves without merging are always among them.
 
     Attributes
@@ -168,9 +167,6 @@ class Suggestions(Shown):
             "bits": self.bits,
             "utility": UTILITY,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         import pyarrow
@@ -293,10 +289,9 @@ def search_redesigns(
 
     Notes
     -----
-    Two queues over the same states take turns. One pops the state whose redesigns could keep the most information,
-    which yields the proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so
-    far, and finds good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or
-    discloses less.
+    Two queues over the same states take turns. One pops the state whose redesigns could keep the most information, which yields the
+    proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so far, and finds
+    good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or discloses less.
     """
     started = time.perf_counter()
     search = _RedesignSearch(

@@ -76,8 +76,6 @@ class Agreement:
     members, heads : mapping of str to labels
     people : ndarray of int64, shape (leaves,)
         People of each leaf who are in groups.
-    n_heads : ndarray of int64 or None
-        Groups of each leaf, if the heads give their number.
     bounds : GroupBounds or None
     least, most : ndarray of int64, shape (leaves,)
         Bounds on the groups of each leaf that its people allow.
@@ -94,7 +92,6 @@ class Agreement:
     members: Mapping[str, Sequence[str]]
     heads: Mapping[str, Sequence[str]]
     people: Ints
-    n_heads: Ints | None
     bounds: GroupBounds | None
     least: Ints
     most: Ints
@@ -203,7 +200,6 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
         members=options.members,
         heads=options.heads,
         people=people,
-        n_heads=heads,
         bounds=bounds,
         least=least,
         most=most,

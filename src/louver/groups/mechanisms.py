@@ -10,17 +10,20 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.groups.methods.chain import solve_chain
-from louver.groups.methods.cumulative import solve_cumulative, solve_cumulative_relaxed
-from louver.groups.methods.direct import solve_dynamic, solve_relaxed
+from louver.groups.methods.cumulative import (
+    solve_chain,
+    solve_cumulative,
+    solve_cumulative_relaxed,
+    solve_joint,
+    solve_joint_relaxed,
+)
 from louver.groups.methods.integer_program import (
     check_size,
     solve_by_tables,
     solve_cumulative_program,
     solve_program,
 )
-from louver.groups.methods.joint import solve_joint, solve_joint_relaxed
-from louver.groups.methods.level_by_level import solve_level_by_level
+from louver.groups.methods.sizes import solve_dynamic, solve_level_by_level, solve_relaxed
 from louver.groups.problem import NoisyAnswers, SizeQuery
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
@@ -25,7 +24,7 @@ from louver.groups.uncertainty import SimulatedErrors, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import groups_verdict, loss_of
+from louver.release.pages.promised import NOT_AUDITED, groups_verdict, loss_of
 from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE, bounds_moved
 from louver.release.write import ReleaseWriter
 
@@ -44,7 +43,7 @@ SMALL = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupRelease(Shown):
+class GroupRelease(JsonText, Shown):
     """Numbers of groups by region and size: whole, not negative, consistent over the hierarchy.
 
     Attributes
@@ -155,9 +154,6 @@ class GroupRelease(Shown):
             "seconds": self.seconds,
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pa.Table:
         """One row for each region and size: the region's labels, null below its level, then level, size, groups and their errors."""
         n_sizes = len(self.sizes)
@@ -199,7 +195,7 @@ class GroupRelease(Shown):
         return known
 
     def manifest(self, parameters: dict[str, Any]) -> Manifest:
-        """Describe the release: what, how, what it is conditional on, what it promises."""
+        """Describe the release: its content, how it was made, what it is conditional on, and what it promises."""
         plan = self.plan
         is_public = plan.total is Total.PUBLIC
         disclosures = ["the total number of groups, exactly"] if is_public else []
@@ -330,7 +326,8 @@ class GroupRelease(Shown):
         lines.insert(1, f"  {self.verdict.sentence}")
         if self.agreement is not None:
             lines.insert(2, f"  agrees with {self.agreement.path.name}, whose loss is {self._lost_before}")
-        lines[2:2] = [f"  not protected: {what}" for what in self._not_protected]
+        exact = [f"  not protected: {what}" for what in self._not_protected]
+        lines[2:2] = [*exact, f"  {NOT_AUDITED}"] if exact else []
         return "\n".join(map(printable, lines[:10]))
 
 

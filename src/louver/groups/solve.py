@@ -14,7 +14,7 @@ from louver._arrays import Ints
 from louver.data.scratch import Scratch
 from louver.errors import InputError
 from louver.groups.load import GroupsCall
-from louver.groups.methods.agreeing import solve_agreeing
+from louver.groups.methods.cumulative import solve_agreeing
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
