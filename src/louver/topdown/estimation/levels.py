@@ -26,7 +26,7 @@ from louver._arrays import Ints
 from louver.engine.checkpoint import Checkpoints
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.errors import InfeasibleError
-from louver.optim.aside import compile_calls, compiled_aside
+from louver.optim.aside import Call, compile_calls, compiled_aside
 from louver.optim.kernels.families.batches import Batch, round_batch_inplace, solve_batch_inplace
 from louver.optim.status import Status
 from louver.run import Run
@@ -45,7 +45,7 @@ from louver.topdown.problem import (
     split_batches,
 )
 
-__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level", "warm_up"]
+__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level", "solver", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,9 +372,15 @@ def warm_up(problem: Problem, method: Estimator, run: Run | None) -> None:
     """Compile the kernels of all levels, unless that has been done already: the solver, the largest, beside all others."""
     whole, real = np.zeros(0, np.int64), np.zeros(0)
     watched = run or Run()
-    with compiled_aside(watched, (solve_batch_inplace, (nobody(), 1e-8, real, whole, whole, real))):
+    with compiled_aside(watched, solver()):
         rounding = round_batch_inplace, (nobody(), real, 0, whole, whole)
         compile_calls(watched, [rounding, *method.kernels(problem)])
+
+
+def solver() -> Call:
+    """The kernel that takes longest to compile, with arguments of the types that it is called with."""
+    whole, real = np.zeros(0, np.int64), np.zeros(0)
+    return solve_batch_inplace, (nobody(), 1e-8, real, whole, whole, real)
 
 
 def nobody() -> Batch:
