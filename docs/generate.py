@@ -376,7 +376,7 @@ AUDIT_MEANINGS = {
     "question.has_targets": "whether targets were named, and nothing else was checked",
     "question.dependencies": "pairs of columns of which the first determines the second, which everybody is assumed to know",
     "question.within": "percentage for which cells were checked; groups are checked for exact counts",
-    "question.files": "earlier files of records, each class of which was considered separately",
+    "question.files": "earlier files of records of which only the bounds of each class were used",
     "question.household": "a column that looks like a household number, whose members were counted individually; or null",
     "question.counts_people": "whether groups are counted by people on purpose (`--count-people`)",
     "question.unit": "the column of units by which groups are counted (`--unit`), or null if they are counted by people",
@@ -588,7 +588,7 @@ SPEC_MEANINGS = {
     "topdown.refines": "attribute of the first release -> the finer `attribute` that replaces it, and `merge`: label -> its finer labels",
     "topdown.rules": "edit rules: in every leaf people in `cells` are at most `at_most` times those in `of`; each has a `name`",
     "topdown.household": "leaves with one `head` and `members` alone; each of `gaps` says how many `years` apart its `cells` are from the head",
-    "topdown.shrink": 'for `bayes`: standard deviations that small groups may be shrunk by, 2 by default, or `"off"`',
+    "topdown.shrink": 'for `bayes`: maximum number of standard deviations by which small groups may be shrunk, 2 by default, or `"off"`',
     "topdown.intervals": "number of simulations for standard errors and intervals, 3 by default; 0 for none",
 }
 """Keys of a spec that are no options of a command."""

@@ -1,4 +1,5 @@
-"""How results show themselves: as JSON text, and as tables in HTML for reports and notebooks, with text escaped and numbers right-aligned."""
+"""How results show themselves: as JSON text, and as tables in HTML for reports and notebooks, with text escaped and numbers
+right-aligned."""
 
 from __future__ import annotations
 

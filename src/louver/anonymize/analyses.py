@@ -43,9 +43,9 @@ class TermComparison:
     ----------
     analysis, term : str
     before, before_lower, before_upper : float
-        Of the source, with a 95 % interval.
+        The estimate from the source, with a 95 % interval.
     after, after_lower, after_upper : float or None
-        Of the published file; None where it cannot be estimated any more.
+        The estimate from the published file; None if it can no longer be estimated.
     overlap : float
         Length common to both intervals, averaged as a share of each (Karr et al. 2006); 0 where they do not overlap.
     survives : bool
@@ -75,8 +75,8 @@ class Comparisons:
     not_estimated : tuple of str
         Analyses that cannot be estimated on the source itself, such as logistic regressions whose predictors separate the outcome.
     propensity : float or None
-        Mean squared error of the propensity score over what it would be if both files came from the same population: 1 is as good as
-        the original (Snoke et al. 2018); None where it cannot be estimated.
+        Mean squared error of the propensity score, divided by its value if both files came from the same population: 1 is as good as the
+        original (Snoke et al. 2018); None if it cannot be estimated.
     """
 
     terms: tuple[TermComparison, ...]
@@ -85,7 +85,7 @@ class Comparisons:
 
     @property
     def sentence(self) -> str:
-        """How many survive."""
+        """A sentence that says how many estimates survive."""
         n, n_lost = len(self.terms), sum(not term.survives for term in self.terms)
         some = "All" if not n_lost else f"{n - n_lost:,} of"
         found = (
@@ -119,7 +119,7 @@ def compare_analyses(
     weight : str, optional
         Column of sampling weights; where it is not published, the published records count as one each.
     is_local : bool
-        Whether intervals and sets were made from the values of a class.
+        Whether intervals and sets were derived from the values of a class.
     """
     if not analyses:
         return None
@@ -203,7 +203,8 @@ class _Data:
         for name in by:
             if name in self.numbers:
                 raise InputError(
-                    f'option --analysis groups by column "{name}", which holds numbers; make bands of it (--recode) or name another.',
+                    f'option --analysis groups by column "{name}", which holds numbers; divide it into bands (--recode) or '
+                    "name another column.",
                     option="--analysis",
                     column=name,
                 )

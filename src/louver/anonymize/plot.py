@@ -24,12 +24,12 @@ MAX_TICKS = 10
 PANELS_WIDE = 3
 MAX_TERMS = 40
 WIDEST = 5.0
-"""How far from the original estimate an interval is drawn, in half-widths of the original interval."""
+"""Greatest distance from the original estimate at which an interval is drawn, in half-widths of the original interval."""
 LOST = "#c1442d"
 
 
 def plot_release(release: AnonymizedRelease) -> Figure:
-    """Left: mean share of detail lost in each quasi-identifier. Right: how many classes there are of each size."""
+    """Left: mean share of detail lost in each quasi-identifier. Right: number of classes of each size."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     figure = blank_figure(11, 3.8)

@@ -37,6 +37,7 @@ PHRASES = (
     ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
+    (r" --accept-unchecked publishes it anyway\.", ""),
     (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
     (
         r"confirm with --new-population that these are other people, or that you have checked",

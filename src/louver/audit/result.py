@@ -33,13 +33,13 @@ class AuditedCell:
     Attributes
     ----------
     table : str
-        The table or target that it is a cell of.
+        The table or target to which the cell belongs.
     cell : dict
         Its labels.
     where : dict
         Labels that the filter of its table keeps.
     lower, upper : int
-        Every table that agrees with the pieces has the cell between these; `upper` is None where nothing bounds it.
+        Bounds on the cell in every table that agrees with the pieces; `upper` is None if nothing bounds it.
     certified : bool
         Whether tables that agree with the pieces attain both bounds.
     status : str
@@ -47,15 +47,15 @@ class AuditedCell:
     because : tuple of str or None
         A smallest set of pieces that discloses the cell; None if it is not disclosed, or was not searched for.
     is_smallest : bool
-        Whether it is proved that no fewer pieces do.
+        Whether it is proved that no smaller set does.
     words : str or None
         The reason in a sentence.
     true_count : int or None
-        What the records say; confidential.
+        The count in the records; confidential.
     is_undecided : bool
-        Whether it is unknown if the count, which must not be disclosed, is.
+        Whether it is unknown if the count, which must not be disclosed, is disclosed.
     units : int or None
-        Different units that its people belong to, where units are known; confidential.
+        Number of distinct units to which its people belong, if units are known; confidential.
     """
 
     table: str
@@ -113,7 +113,8 @@ class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
     `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those for
-    which this is unknown; `groups` the small groups that were tested, None if only targets were.
+    which this is unknown, and earlier files of records about which the question is open; `groups` the small groups that were tested, None
+    if only targets were.
     """
 
     targets: int
@@ -129,13 +130,13 @@ class AuditSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to leave out or to coarsen so that no small cell is exact, confirmed by another audit.
+    """Pieces to leave out or coarsen so that no small cell is exact, as confirmed by another audit.
 
     Attributes
     ----------
     leave_out : tuple of str
     coarsen : tuple of (str, str)
-        Piece, and what to do with it in words.
+        Piece, and its coarser form in words.
     is_safe : bool
         Whether the audit of the rest finds no small cell exact.
     is_least : bool
@@ -149,7 +150,7 @@ class Advice:
 
     @property
     def words(self) -> str:
-        """All of it is needed together: "without: a, and with: b without sex"; empty if there is no advice."""
+        """The advice in words, all of which must be followed: "without: a, and with: b without sex"; empty if there is no advice."""
         out = f"without: {', '.join(self.leave_out)}" if self.leave_out else ""
         coarser = ", ".join(f"{table} {how}" for table, how in self.coarsen)
         return ", and ".join(part for part in (out, f"with: {coarser}" if coarser else "") if part)
@@ -171,7 +172,7 @@ class HidingPlan:
     ----------
     table : str
     cells : tuple of dict
-        Further cells, by their labels; one that leaves an attribute out is a total.
+        Further cells, by their labels; a cell without a label of an attribute is a total.
     small_cells : int
         Cells that are hidden because they are small.
     by_mark : int
@@ -181,7 +182,7 @@ class HidingPlan:
     is_possible : bool
         False where it is proved that no choice of cells protects all small ones.
     is_least : bool
-        Whether it is proved that no fewer further cells would do, in all tables together.
+        Whether it is proved that no fewer further cells would be enough, in all tables together.
     """
 
     table: str
@@ -230,7 +231,7 @@ class HidingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JointAudit(JsonText):
-    """What several published tables disclose together. It must stay internal: it holds true counts.
+    """What several published tables disclose together. For internal use only, because it contains true counts.
 
     Attributes
     ----------
@@ -246,11 +247,11 @@ class JointAudit(JsonText):
     within : float
         Percentage that counts as too close.
     has_records : bool
-        False for an outsider's audit: bounds are proved, and attained by tables that were found.
+        False for an outsider's audit, in which bounds are proved and attained by tables that were found.
     earlier : int
-        Tables that the register says were published before; they are the last of `tables`.
+        Number of tables that were published before, according to the register; they are the last of `tables`.
     published : str or None
-        Folder that the tables were written to; None if they were not, because cells are disclosed or publication was not requested.
+        Folder to which the tables were written; None if they were not, because cells are disclosed or publication was not requested.
     remark : str or None
         A note if the register has nothing about these records, or if some publications were left out.
     is_in_doubt : bool
@@ -260,6 +261,8 @@ class JointAudit(JsonText):
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
         The question, and how far it was answered.
+    is_accepted : bool
+        Whether the steward accepts that the question about earlier files of records is open (`accept_unchecked`).
     """
 
     tables: tuple[str, ...]
@@ -276,10 +279,11 @@ class JointAudit(JsonText):
     published: str | None = None
     remark: str | None = None
     is_in_doubt: bool = False
+    is_accepted: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """What readers learn, whether to publish, and what was not examined."""
+        """The verdict: what readers learn, whether to publish, and what was not examined."""
         return self._judged(self.remark if self.is_in_doubt else None)
 
     def _judged(self, overlap: str | None) -> Verdict:
@@ -300,7 +304,7 @@ class JointAudit(JsonText):
         """Whether nothing listed in `fail_on` was found, and every question was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        is_open = s.undecided > 0 or not self.question.is_complete or not self.question.is_safe_if_followed
+        is_open = s.undecided > 0 or not self.question.is_answered or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
@@ -310,7 +314,7 @@ class JointAudit(JsonText):
                 yield cell
 
     def undecided(self) -> Iterator[AuditedCell]:
-        """Cells for which it is not known whether they are disclosed."""
+        """Cells for which it is unknown whether they are disclosed."""
         return (cell for cell in self.cells if cell.is_undecided)
 
     @property
@@ -319,15 +323,29 @@ class JointAudit(JsonText):
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is disclosed.'} It is about {worst.description}."
-        # Questions that were not examined do not stop a publication, nor does the steward's word that these are other people.
-        question = replace(self.question, files=())
-        verdict = replace(self, question=question)._judged(None)
+        # The steward's word that these are other people does not stop a publication, nor what the steward accepts.
+        found = self._without_files() if self.is_accepted else self
+        question, verdict = found.question, found._judged(None)
         if verdict.level is Level.OK:
             return None
         if question.household is None or question.counts_people:
             return str(verdict)
-        by_people = replace(self, question=replace(question, counts_people=True))
+        by_people = replace(found, question=replace(question, counts_people=True))
         return f"{verdict}{COUNT_PEOPLE}" if by_people.refusal is None else str(verdict)
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether the publication is refused only because the question about earlier files of records is open."""
+        return self.refusal is not None and replace(self, is_accepted=True).refusal is None
+
+    def _without_files(self) -> JointAudit:
+        """The same without the question about earlier files of records."""
+        n_open = len(self.question.files)
+        return replace(
+            self,
+            question=replace(self.question, files=()),
+            summary=replace(self.summary, undecided=self.summary.undecided - n_open),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -362,7 +380,7 @@ class JointAudit(JsonText):
         return pyarrow.Table.from_pylist(lines)
 
     def plot(self) -> Figure:
-        """Pieces against the cells they disclose."""
+        """Draw the pieces against the cells that they disclose."""
         from louver.audit.plot import plot_audit
 
         return plot_audit(self)

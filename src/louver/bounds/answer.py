@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louver._html import JsonText
 from louver._verdict import Level, Verdict
@@ -18,10 +18,15 @@ from louver.errors import printable
 from louver.schema.recode import Recode
 from louver.schema.request import Request
 
+if TYPE_CHECKING:
+    from louver.audit import JointAudit
+
 __all__ = ["BoundsAnswer", "TablePublication", "advice_with", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
 """The largest limit of small counts that a joint audit accepts."""
+
+ACCEPT_UNCHECKED = " --accept-unchecked publishes it anyway."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,7 @@ def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TableP
         unit=options.unit,
         count_people=options.count_people,
         publish=options.publish,
+        accept_unchecked=options.accept_unchecked,
         report=page_of,
         run=request.run,
     )
@@ -114,11 +120,15 @@ def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TableP
     return TablePublication(
         earlier=found.earlier,
         together=found.summary.small_exact,
-        refused=found.refusal if is_refused else None,
+        refused=_refused(found) if is_refused else None,
         published=found.published,
         remark=found.remark,
         verdict=found.verdict,
     )
+
+
+def _refused(found: JointAudit) -> str | None:
+    return f"{found.refusal}{ACCEPT_UNCHECKED}" if found.is_acceptable else found.refusal
 
 
 def as_piece(options: BoundsOptions) -> dict[str, Any]:

@@ -185,8 +185,8 @@ def exposure(
     Notes
     -----
     With the records at hand (`is_counted`) the counts are the truth, whatever rounding shows: anyone who takes a printed 100.0 % at face
-    value is right. For a third party's table only what holds in every feasible table is reported: a printed 100.0 % may
-    be 99.96 %, and a printed 0 may hide people.
+    value is right. For a third party's table only what holds in every feasible table is reported: a printed 100.0 % may be 99.96 %, and
+    a printed 0 may hide people.
     """
     totals = np.repeat(table.counts.sum(axis=1)[:, None], 2, axis=1) if is_counted else solution.totals
     is_certain = solution.is_certain

@@ -131,6 +131,7 @@ class PublishKeywords(CountedSourceKeywords, _ArrangedKeywords, _FormKeywords, t
     count_people: bool
     publish: str | Path | None
     accept: bool
+    accept_unchecked: bool
 
 
 class _Arranged(VerbOptions):
@@ -353,6 +354,7 @@ class PublishOptions(_Timed, _Form, _Arranged):
     accept: bool = option(
         False, "With --publish: publish although rows reveal a person's status.", group="release"
     )
+    accept_unchecked: bool = register.accept_unchecked("release")
 
     def check(self) -> None:
         super().check()
@@ -362,7 +364,7 @@ class PublishOptions(_Timed, _Form, _Arranged):
             (self.count_people and self.registry is None, "--count-people", "--register"),
             (self.unit is not None and self.registry is None, "--unit", "--register"),
         )
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
         register.check_units(self.unit, self.count_people)
         if self.registry is not None and (self.decimals or 0) > MAX_DECIMALS_TOGETHER:
             raise InputError(

@@ -289,10 +289,9 @@ def search_redesigns(
 
     Notes
     -----
-    Two queues over the same states take turns. One pops the state whose redesigns could keep the most information,
-    which yields the proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so
-    far, and finds good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or
-    discloses less.
+    Two queues over the same states take turns. One pops the state whose redesigns could keep the most information, which yields the
+    proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so far, and finds
+    good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or discloses less.
     """
     started = time.perf_counter()
     search = _RedesignSearch(

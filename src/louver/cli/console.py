@@ -125,8 +125,8 @@ def _signals(run: Run) -> Iterator[None]:
     """Watch for signals in a thread of its own.
 
     The interpreter runs handlers in the main thread between two Python instructions, and therefore not while a kernel computes there. The
-    system's own handler writes to the wake-up socket whatever the main thread does; a thread reads it and sets
-    the flag that kernels poll.
+    system's own handler writes to the wake-up socket whatever the main thread does; a thread reads it and sets the flag that kernels
+    poll.
     """
     import socket
 

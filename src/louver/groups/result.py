@@ -195,7 +195,7 @@ class GroupRelease(JsonText, Shown):
         return known
 
     def manifest(self, parameters: dict[str, Any]) -> Manifest:
-        """Describe the release: what, how, what it is conditional on, what it promises."""
+        """Describe the release: its content, how it was made, what it is conditional on, and what it promises."""
         plan = self.plan
         is_public = plan.total is Total.PUBLIC
         disclosures = ["the total number of groups, exactly"] if is_public else []

@@ -1,6 +1,6 @@
 """Group sizes closest to noisy ones, consistent over a tree of regions: relaxed and exact.
 
-Answers Model 1 of Fioretto, Van Hentenryck & Zhu (2021); see the kernel `laminar` for the method.
+Solves Model 1 of Fioretto, Van Hentenryck & Zhu (2021); see the kernel `laminar` for the method.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from louver.errors import SolverError
 __all__ = ["MAX_ROWS", "LinearRow", "Projection", "follows", "project"]
 
 MAX_ROWS = 1_000
-"""Rows that a step may produce; the number can square with every unknown."""
+"""Maximum number of rows that a step may produce; their number can be squared with every unknown."""
 
 FEW_ROWS = 24  # up to this many rows are kept without checking which follow from others
 
@@ -188,13 +188,13 @@ def _unit(row: LinearRow, kept: set[int]) -> list[int]:
 
 
 def _without(row: LinearRow, equation: LinearRow, unknown: int) -> LinearRow:
-    """A row without an unknown that an equation determines; inequalities keep their direction."""
+    """The row after an equation replaces one unknown; inequalities keep their direction."""
     a, pivot = row.coefficients[unknown], equation.coefficients[unknown]
     return row if a == 0 else row.plus(equation, abs(pivot), -a if pivot > 0 else a)
 
 
 def _tightest(rows: Iterable[LinearRow]) -> list[LinearRow]:
-    """One row for each direction."""
+    """The tightest row for each direction."""
     most: dict[tuple[int, ...], Fraction] = {}
     for row in rows:
         most[row.coefficients] = max(row.constant, most.get(row.coefficients, row.constant))
@@ -202,7 +202,7 @@ def _tightest(rows: Iterable[LinearRow]) -> list[LinearRow]:
 
 
 def _growth(rows: Iterable[LinearRow], unknown: int) -> int:
-    """How many more rows there are once an unknown is eliminated."""
+    """By how many rows the system grows when an unknown is eliminated."""
     signs = [(row.coefficients[unknown] > 0) - (row.coefficients[unknown] < 0) for row in rows]
     below, above = signs.count(1), signs.count(-1)
     return below * above - below - above
@@ -328,7 +328,7 @@ def _solved(equations: list[LinearRow]) -> list[LinearRow]:
 
 
 def _reduced(row: LinearRow, equations: Sequence[LinearRow]) -> LinearRow:
-    """A row without the unknowns that equations determine."""
+    """The row after equations replace the unknowns that they determine."""
     for equation in equations:
         place = _leading(equation)[0]
         if place < len(row.coefficients):

@@ -3,8 +3,8 @@
 HiGHS keeps its basis, so a program that differs little from the last one is solved in a few steps. One thread, and limits in nodes
 instead of seconds, make the answers the same in every run.
 
-This is the only module that uses the HiGHS inside SciPy, which SciPy does not promise to retain. Where it is not found, SciPy's public
-functions answer: the same optima, more slowly, because each of them starts from nothing (decision 0086).
+This is the only module that uses the HiGHS inside SciPy, which SciPy does not promise to retain. Where it is missing, SciPy's public
+functions are used: they find the same optima more slowly, because each call starts from scratch (decision 0086).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SolvedProgram:
 
 
 class Program:
-    """Minimise cost @ x subject to bounds on rows @ x and on x; some or no x are integers.
+    """Minimise cost @ x subject to bounds on rows @ x and on x; any of x may be restricted to integers.
 
     With `is_primal` a linear program is solved by the primal simplex method, which keeps its vertex when only the cost changes.
 
@@ -131,7 +131,7 @@ class Program:
     def solve(
         self, *, nodes: int = 0, start: Floats | None = None, seconds: float = math.inf
     ) -> SolvedProgram:
-        """Solve as it stands, for at most so many seconds; `nodes` and `start` are a limit and a first answer of an integer program."""
+        """Solve the program as it stands, within `seconds`; for an integer program, `nodes` is a limit and `start` an initial solution."""
         if self._solver is None:
             return self._cold(nodes)
         solver = self._solver
@@ -218,7 +218,7 @@ class Program:
         )
 
     def _cold(self, nodes: int) -> SolvedProgram:
-        """The same from scratch, by the public interface."""
+        """Solve from scratch through the public interface."""
         rows = csr_array(vstack(self._rows))
         low, high = np.concatenate(self._row_lower), np.concatenate(self._row_upper)
         if self._is_integer is not None:

@@ -1,4 +1,4 @@
-"""Which ledger pays for which data: the one next to them, or one in the same folder that has admitted them."""
+"""Finding the ledger that pays for data: the one next to them, or one in the same folder that has admitted them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ledger_of(
     Returns
     -------
     Path or None
-        None if the data are not a file, or if no ledger knows it.
+        None if the data are not a file, or if no ledger has recorded it.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def find_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Path | None:
-    """The given ledger, or else the data's own ledger if there is one; it must be intact."""
+    """The given ledger, or the data's own ledger if there is one; it must be intact."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is not None:
         Ledger(path).state()

@@ -1,5 +1,5 @@
-"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies and a
-priori file.
+"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies,
+and a priori files.
 
 Features on which the tau-ARGUS manual and public programs that write these files agree are supported; anything else, and anything that
 louver does differently, is refused with file and line. Commands that only control how tau-ARGUS displays or stores its results are ignored.
@@ -7,8 +7,8 @@ louver does differently, is refused with file and line. Commands that only contr
 | file | what is read |
 |---|---|
 | `.rda` | separator, columns (with start and width where the records have none), `TOTCODE`, hierarchies, `DECIMALS`, roles of columns |
-| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET` or
-`RND` | | `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
+| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET`, `RND` |
+| `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ROLES = frozenset(
     }
 )
 IGNORED = frozenset({"CODELIST", "HIERARCHICAL", "TRUNCABLE", "PEEPER"})
-"""Labels of codes, and settings that follow from another line."""
+"""Commands without an effect: labels of codes, and settings implied by another line."""
 
 HIDING = ("MOD", "OPT", "GH", "GHMITER", "NET", "NETWORK")
 
@@ -102,12 +102,12 @@ class _Line:
 
 
 def read_argus(path: Path) -> tuple[dict[str, Any], pa.Table | None]:
-    """The options of `louver protect` that a batch file translates to, and its records if it has any.
+    """The options of `louver protect` into which a batch file is translated, and its records, if it has any.
 
     Raises
     ------
     InputError
-        On a command that is not understood, or asks for something that louver does not do.
+        On a command that is not understood, or that requests something that louver does not do.
     """
     lines = list(_lines(path))
     named = {
@@ -193,7 +193,7 @@ def _meta(path: Path) -> _Meta:
 
 
 def _plain(line: _Line) -> str:
-    """A value, with quotes or without."""
+    """A value without its quotes, if it has any."""
     found = re.fullmatch(r'"([^"]*)"|([^"]+)', line.rest)
     if found is None:
         raise line.error(f"needs a value of {line.command}")
@@ -381,7 +381,7 @@ class _Batch:
         for text in filter(None, (part.strip() for part in line.rest.split("|"))):
             found = re.fullmatch(r"([A-Za-z]+)\s*\(([^()]*)\)", text)
             if found is None:
-                raise line.error("has a rule not of the form NAME(numbers)")
+                raise line.error("has a rule that is not of the form NAME(numbers)")
             name = found[1].upper()
             numbers = [_number(line, part) for part in found[2].split(",") if part.strip()]
             seen[name] = seen.get(name, 0) + 1

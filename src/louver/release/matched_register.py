@@ -28,14 +28,14 @@ IS_NEW = "the register is new: it has no earlier publications."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRegister:
-    """A register, and what it holds about the people in these records.
+    """A register, and its information about the people in these records.
 
     Attributes
     ----------
     entries : tuple of RegisterEntry
         Publications from the same records.
     sketch : Sketch or None
-        Who is in the records; None if not needed, because the register is empty and nothing is to be entered.
+        The people in the records; None if not needed, because the register is empty and nothing is to be entered.
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
@@ -75,13 +75,13 @@ class MatchedRegister:
         Parameters
         ----------
         source : SourceOptions
-            How the records are read; all of them are looked up, whatever `where` lets through.
+            How the records are read; all of them are looked up, including those that `where` excludes.
         person : str, optional
             Column that identifies a person; by default the one recorded in the register, if these records have it.
         is_new_population : bool
             Whether the steward says that people who are not recognised are different from all in the register.
         is_publishing : bool
-            Whether something will be entered.
+            Whether something is to be entered.
 
         Raises
         ------
@@ -180,7 +180,7 @@ def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | Non
 
 
 def _families(entries: Sequence[RegisterEntry], same: set[str]) -> tuple[set[str], set[str]]:
-    """All sketches of the same records, as the entries declare, and those of other people."""
+    """All sketches of the same records, as declared by the entries, and those of other people."""
     n_known = 0
     while n_known < len(same):
         n_known = len(same)
@@ -200,9 +200,9 @@ def _may_be_same(common: Common) -> bool:
 def _strangers(
     strange: Sequence[RegisterEntry], commons: Mapping[str, Common], name: str, register: Register
 ) -> str:
-    """What is known about publications from other records, described by the one that has most people in common.
+    """What is known about publications from other records, described by the publication with the most people in common.
 
-    A clause that does not begin with a file name, because pages capitalise its first letter.
+    The result is a clause that does not begin with a file name, because pages capitalise its first letter.
     """
     unlike = [entry for entry in strange if commons[entry.records].share is None]
     if unlike:
@@ -229,5 +229,5 @@ MOST_NAMED = 5
 
 
 def _by(columns: Sequence[str]) -> str:
-    """By what people were recognised."""
+    """The columns by which people were recognised, in words."""
     return listed(columns) if len(columns) <= MOST_NAMED else counted(len(columns), "column")

@@ -7,7 +7,15 @@ from typing import Any
 from louver.errors import InputError
 from louver.schema.options import option
 
-__all__ = ["check_register", "check_units", "count_people", "new_population", "person", "unit"]
+__all__ = [
+    "accept_unchecked",
+    "check_register",
+    "check_units",
+    "count_people",
+    "new_population",
+    "person",
+    "unit",
+]
 
 
 def person(group: str) -> Any:
@@ -29,6 +37,15 @@ def new_population(group: str) -> Any:
     )
 
 
+def accept_unchecked(group: str) -> Any:
+    """The field `accept_unchecked`."""
+    return option(
+        False,
+        "Publish although it is not known what the tables and an earlier file of records in the register disclose together.",
+        group=group,
+    )
+
+
 def count_people(group: str) -> Any:
     """The field `count_people`."""
     return option(
@@ -38,9 +55,16 @@ def count_people(group: str) -> Any:
     )
 
 
-def check_register(registry: str | None, person: str | None, is_new: bool) -> None:
+def check_register(
+    registry: str | None, person: str | None, is_new: bool, accepts_unchecked: bool = False
+) -> None:
     """Refuse options that have no effect without a register."""
-    for flag, is_given in (("--person", person is not None), ("--new-population", is_new)):
+    given = {
+        "--person": person is not None,
+        "--new-population": is_new,
+        "--accept-unchecked": accepts_unchecked,
+    }
+    for flag, is_given in given.items():
         if is_given and registry is None:
             raise InputError(f"option {flag} needs --register.", option=flag)
 

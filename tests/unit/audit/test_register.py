@@ -451,6 +451,57 @@ def test_classes_that_overlap_are_at_least_so_many(people: Path) -> None:
     assert found.summary.small_exact == 0 and found.summary.certified == found.summary.targets
 
 
+def enter_illnesses(file: Path, *, too_large: list[str]) -> None:
+    """One recoding: A and B are one class, and the illnesses of all classes are published."""
+    memory = MatchedRegister.of(file.parent / "register", file, SourceOptions(), is_publishing=True)
+    kept = disclosures.file(
+        "4-anonymous",
+        quasi=["town"],
+        values=[[["A", "B"], ["C"]]],
+        columns={"ill": ["flu", "none"]},
+        rows=[[0, 0], [0, 1], [1, 0], [1, 1]],
+        counts=[1, 3, 5, 5],
+        n_left_out=0,
+        where={},
+        too_large=too_large,
+        is_one_recoding=True,
+    )
+    memory.append({"tables": [], "files": [kept]})
+
+
+def test_columns_that_a_file_keeps_are_asked_about_although_no_table_names_them(tmp_path: Path) -> None:
+    """The table shows that all of "A or B" live in A; then the one with flu is the one of A."""
+    file = tmp_path / "people.csv"
+    rows = ["A,flu", *["A,none"] * 3, *["C,flu"] * 5, *["C,none"] * 5]
+    file.write_text("\n".join(["town,ill", *rows]) + "\n")
+    (tmp_path / "spec.toml").write_text('[attributes.town]\nlabels = ["A", "B", "C"]\n')
+    enter_illnesses(file, too_large=[])
+    found = lv.audit(
+        file,
+        spec=tmp_path / "spec.toml",
+        tables=[{"name": "towns", "by": ["town"]}],
+        registry=tmp_path / "register",
+        small=3,
+    )
+    assert [cell.cell for cell in found.disclosed()] == [{"town": "A", "ill": "flu"}]
+
+
+def test_columns_of_a_file_that_are_not_described_leave_the_question_open(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    rows = ["A,flu", "A,none", *["B,none"] * 2, *["C,flu"] * 5, *["C,none"] * 5]
+    file.write_text("\n".join(["town,ill", *rows]) + "\n")
+    enter_illnesses(file, too_large=["income"])
+    table = {"name": "A to C", "by": ["town"], "recode": {"town": {"AB": ["A", "B"], "C": ["C"]}}}
+    asked = {"registry": tmp_path / "register", "small": 3}
+    found = lv.audit(file, tables=[table], publish=tmp_path / "out", fail_on="small", **asked)
+    assert found.published is None and not found.passed and found.summary.undecided == 1
+    accepted = lv.audit(file, tables=[table], publish=tmp_path / "out", accept_unchecked=True, **asked)
+    assert accepted.published and accepted.verdict.level is Level.CARE
+    with pytest.raises(InputError, match="--accept-unchecked needs --register") as caught:
+        lv.audit(file, tables=[table], accept_unchecked=True)
+    assert caught.value.option == "--accept-unchecked"
+
+
 def test_a_class_with_labels_that_are_gone_is_an_error(people: Path) -> None:
     enter_classes(people, [({"ill": ["perhaps"]}, 12)])
     with pytest.raises(InputError, match='other labels of "ill"'):

@@ -1,4 +1,4 @@
-"""What a page says about the noise of a release, for every verb."""
+"""Statements of pages about the noise of a release, for every verb."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def groups_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_relea
 
 
 def given_known(privacy: Mapping[str, Any]) -> str:
-    """What is protected, and what the guarantee takes as known."""
+    """What is protected, and what the guarantee assumes to be known."""
     return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
 
 
@@ -87,7 +87,7 @@ def _verdict(
 
 
 def status_of(manifest: Manifest) -> dict[str, bool]:
-    """The intended use that a manifest states, in the form that verdicts take."""
+    """The intended use that a manifest states, in the form used by verdicts."""
     return {"is_private": not manifest.not_private, "is_for_release": not manifest.not_for_release}
 
 

@@ -1,7 +1,7 @@
 """What releases can promise: a registry by name, and which promises each verb must make.
 
-Every module here recomputes what it promises from the published files alone, with code of its own: nothing is shared with what
-made the release. To add a promise, write its model and its check in a module and add a line to `PROMISES`.
+Every module here recomputes its promises from the published files alone, with separate code: nothing is shared with the code that made the
+release. To add a promise, write its model and its check in a module and add a line to `PROMISES`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ MICRODATA = "data/microdata.parquet"
 
 
 class View(BaseModel):
-    """Which attribute represents one of the first release, and the old label for each of its labels."""
+    """The attribute that represents one of the first release, and the old label for each of its labels."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -66,7 +66,7 @@ class PromisedExtension(Promise):
 
 
 class PromisedRule(BaseModel):
-    """People in `cells` are at most `at_most` times those in `of`, or nobody, in all leaves but `broken`."""
+    """People in `cells` are at most `at_most` times those in `of`, or nobody, in all leaves except `broken` of them."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -86,9 +86,8 @@ class EditRules(Promise):
 
 
 class PromisedGap(BaseModel):
-    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all leaves of one household but
-    `broken`.
-    """
+    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all but `broken` leaves of one
+    household."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

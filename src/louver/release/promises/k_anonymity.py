@@ -50,7 +50,7 @@ class KAnonymity(Promise):
 
 
 class KMap(Promise):
-    """Every published combination is listed with the people of the population that it matches, k of them or more."""
+    """Every published combination is listed with the number of people of the population that it matches, at least k."""
 
     promise: Literal["k-map"]
     file: Literal["data/anonymized.parquet"]
@@ -60,7 +60,8 @@ class KMap(Promise):
 
 
 class KUnits(Promise):
-    """Every published combination is listed with its distinct units (households), k of them or more, and has as many records."""
+    """Every published combination is listed with the number of its distinct units (households), at least k, and has at least as many
+    records."""
 
     promise: Literal["k-units"]
     file: Literal["data/anonymized.parquet"]
@@ -102,7 +103,7 @@ def check_k_units(context: Context, promise: KUnits) -> Outcome:
 
 
 def _listed(context: Context, promise: KMap | KUnits, counted: str) -> pa.Table | Outcome:
-    """Every class with its records and what is listed about it, or what is wrong with the list."""
+    """Every class with its records and the listed number, or what is wrong with the list."""
     published = count_distinct(context.folder, promise.file, promise.quasi)
     keys = published.column_names[:-1]
     if not published.num_rows:
@@ -128,7 +129,7 @@ def _listed(context: Context, promise: KMap | KUnits, counted: str) -> pa.Table 
 
 
 class WholeUnits(Promise):
-    """Every household has the published quasi-identifiers, member by member, of k households or more."""
+    """At least k households, itself included, have the same published quasi-identifiers as each household, member by member."""
 
     promise: Literal["whole-units"]
     file: Literal["data/anonymized.parquet"]
@@ -173,13 +174,13 @@ BLOCK_CELLS = 1 << 24
 class Freeform(Promise):
     """The values of every published record overlap those of k published records, including itself.
 
-    Follows from what freeform generalisation promises: a published record covers k original ones, and each of these
-    is covered by its own published record too.
+    This follows from the guarantee of freeform generalisation: a published record covers k original ones, and each of these is also covered
+    by its own published record.
 
     Attributes
     ----------
     open : tuple of str
-        Columns in which a missing value matches anything: it may be the value that two entries share.
+        Columns in which a missing value matches anything, so that it may be the value that two entries share.
     """
 
     promise: Literal["freeform"]

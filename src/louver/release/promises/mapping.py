@@ -42,7 +42,7 @@ SCHEMA = {
     "records": pa.int64(),
 }
 COMMON = "common"
-"""With exceptions to one recoding: whether a value belongs to the recoding."""
+"""Column that says whether a value belongs to the recoding, if there are exceptions to one recoding."""
 SORTS = {"interval", "set", "node", "missing", "anything"}
 
 Line = Mapping[str, Any]
@@ -75,7 +75,7 @@ def attributes_of(mapping: pa.Table) -> list[str]:
 
 
 def lines_of(mapping: pa.Table, name: str) -> list[Line]:
-    """What the mapping says about one column."""
+    """The lines of the mapping about one column."""
     lines: list[Line] = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
     return lines
 
@@ -86,7 +86,7 @@ def published_columns(folder: Folder, name: str) -> list[str]:
 
 
 def value_of(line: Line, columns: list[str]) -> Value:
-    """What records publish for an attribute if a line of the mapping applies to them."""
+    """The published value of an attribute for records to which a line of the mapping applies."""
     if len(columns) == 1:
         return (line["published"],)
     return (line["members"][0], line["members"][-1]) if line["members"] else (line["lower"], line["upper"])
@@ -109,7 +109,7 @@ def check_mapping(context: Context, promise: MappingPromise) -> Outcome:
 
 
 def _fits(found: pa.Table, lines: pa.Table) -> bool:
-    """Whether the texts that records publish, and how often, are what the lines of the mapping say."""
+    """Whether the texts in the records, and their frequencies, agree with the lines of the mapping."""
     most = pc.sum(found["n"]).as_py() or 0
     if pc.any(pc.or_(pc.less(lines["records"], 0), pc.greater(lines["records"], most))).as_py():
         return False  # and no sum exceeds 64 bits
@@ -119,7 +119,7 @@ def _fits(found: pa.Table, lines: pa.Table) -> bool:
 
 
 def _fits_by_ends(found: pa.Table, lines: Sequence[Line], columns: list[str]) -> bool:
-    """The same for other values: the two ends of an interval, in one column each."""
+    """The same for other values: the two ends of an interval, each in its own column."""
     *values, counts = found.to_pydict().values()
     said: dict[Value, int] = {}
     # A missing value and a value that covers everything both have two empty ends.

@@ -1,8 +1,8 @@
 """The recoding that a mapping describes: how much detail it loses, and whether it is one recoding for the whole file.
 
-Both are measured from published values alone. An interval of numbers loses its width over the width of all intervals together. A value
-that stands for labels loses their number less one, over all labels that occur in the mapping (less one if they are ordered). A value
-that may be anything loses everything.
+Both are measured from published values alone. An interval of numbers loses its width divided by the width of all intervals together. A
+value that stands for labels loses their number minus one, divided by the number of all labels that occur in the mapping (minus one if they
+are ordered). A value that may be anything loses everything.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Losses(Promise):
 
 
 def check_losses(context: Context, promise: Losses) -> Outcome:
-    """Measure every column anew."""
+    """Measure every column again."""
     mapping = read_mapping(context.folder)
     names = attributes_of(mapping)
     if names != [name for name, _ in promise.by_column]:
@@ -65,7 +65,7 @@ def mean_loss(lines: pa.Table) -> float:
 
 
 def _label_shares(lines: pa.Table) -> Floats:
-    """Labels that each value stands for, less one, over the largest possible loss; 0 for a missing value."""
+    """Number of labels for which each value stands, minus one, divided by the largest possible loss; 0 for a missing value."""
     n_labels = pc.count_distinct(pc.list_flatten(lines["members"])).as_py()
     sizes = pc.fill_null(pc.list_value_length(lines["members"]), 1).to_numpy().astype(np.float64)
     most = n_labels - (np.asarray(lines["sort"]) == "interval")
@@ -74,7 +74,7 @@ def _label_shares(lines: pa.Table) -> Floats:
 
 
 def _width_shares(lines: pa.Table) -> Floats:
-    """Width of each interval over the width of all of them together; 0 for a missing value."""
+    """Width of each interval divided by the width of all of them together; 0 for a missing value."""
     if lines["lower"].null_count == lines.num_rows:
         return np.zeros(lines.num_rows)
     width = pc.fill_null(pc.subtract(lines["upper"], lines["lower"]), 0.0).to_numpy().astype(np.float64)
@@ -88,7 +88,7 @@ class OneRecoding(Promise):
     Attributes
     ----------
     exceptions : int, optional
-        Number of records that may differ: the mapping says which values belong to the recoding, and these records have others.
+        Number of records that may differ: the mapping shows which values belong to the recoding, and these records have other values.
     """
 
     promise: Literal["one-recoding"]
@@ -98,7 +98,8 @@ class OneRecoding(Promise):
 
 
 def check_one_recoding(context: Context, promise: OneRecoding) -> Outcome:
-    """Intervals of numbers must not touch, and no label may appear in two lines; a value that stands for anything must be the only one."""
+    """Intervals of numbers must not touch, no label may appear in two lines, and a value that stands for anything must be the only
+    value."""
     mapping = read_mapping(context.folder)
     if attributes_of(mapping) != list(promise.columns):
         return Outcome(False, "the columns are not those that the mapping lists")
@@ -125,7 +126,7 @@ def _count_exceptions(context: Context, lines: dict[str, list[Line]]) -> int:
     n = 0
     for row, count in zip(rows, counts, strict=True):
         found = iter(row)
-        # A list and not a generator: every column takes its values from the row, whatever the others are.
+        # A list and not a generator, because every column must take its values from the row, whatever the others are.
         is_common = [tuple(next(found) for _ in columns[name]) in common[name] for name in lines]
         n += 0 if all(is_common) else count
     return int(n)

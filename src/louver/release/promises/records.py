@@ -32,11 +32,11 @@ def check_records(context: Context, promise: ReleasedRecords) -> Outcome:
 SCHEMA = dict.fromkeys(("name", "role", "kind", "done"), pa.string())
 NOT_PUBLISHED = ("identifying", "weight", "unit")
 ADDED = ("class_id", "unit_id")
-"""Numbers of classes and of households, which the source does not have."""
+"""Columns with the numbers of classes and of households, which the source does not have."""
 
 
 class Columns(Promise):
-    """Every column of the file is in the dictionary with its role, and what the dictionary calls dropped is not in the file."""
+    """Every column of the file is in the dictionary with its role, and columns that the dictionary calls dropped are not in the file."""
 
     promise: Literal["columns"]
     file: Literal["data/anonymized.parquet"]

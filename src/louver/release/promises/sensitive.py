@@ -59,9 +59,9 @@ class AboutSensitive(Promise):
     Attributes
     ----------
     values : tuple
-        Sensitive values in their order, each with all the texts that stand for it in the file: spellings of one number or day, or
-        what stands for a missing value and the label of that; None is a missing one. Releases of
-        early versions have one text each, and "None" for a missing value.
+        Sensitive values in their order, each with all the texts that stand for it in the file: spellings of one number or day, or codes and
+        the label of a missing value, where None is an empty entry. Releases of early versions have one text each, and "None" for a missing
+        value.
     unknown : tuple, optional
         Texts that stand for a missing value, which does not count as a value; if omitted, it is one of `values`.
     """
@@ -113,7 +113,7 @@ class SensitiveCounts:
 
 
 def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
-    """Count the values of every class, or its entropy, or compare its commonest value with the rarer ones."""
+    """Count the values of every class, compute its entropy, or compare its commonest value with the rarer ones."""
     counts = count_sensitive(context, promise)
     if not counts.n_classes:
         return Outcome(True, "no records")
@@ -132,7 +132,7 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
 
 
 def _check_recursive(counts: SensitiveCounts, promise: LDiversity) -> Outcome:
-    """In whole numbers: c is the decimal number that is written in the promise."""
+    """Check recursive diversity in whole numbers: c is the decimal number written in the promise."""
     if promise.c is None:
         raise Malformed("a promise of recursive diversity does not say c")
     c, first = Fraction(repr(promise.c)), math.ceil(promise.l) - 1
@@ -150,7 +150,7 @@ def _check_recursive(counts: SensitiveCounts, promise: LDiversity) -> Outcome:
 
 
 def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCounts:
-    """Count the sensitive values, by their place in the promise, in every class."""
+    """Count the sensitive values, by their position in the promise, in every class."""
     rows, values = count_codes(context.folder, promise.file, [*promise.quasi, promise.sensitive])
     *keys, sensitive, _ = rows.column_names
     classes, places = (
@@ -169,7 +169,7 @@ def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCount
 
 
 def _missing_in(context: Context, promise: AboutSensitive) -> set[object]:
-    """What stands for a missing value in the sensitive column, as `_value_of` gives it."""
+    """The values that stand for a missing value in the sensitive column, as returned by `_value_of`."""
     codes = context.manifest.parameters.get("missing_code", {}).get(promise.sensitive, ())
     return {None, "", "nan", *(_value_of(str(code)) for code in codes)}
 
@@ -188,10 +188,10 @@ def _value_of(text: str | None) -> object:
 
 
 def _places(column: pa.Array, promise: AboutSensitive, missing: set[object]) -> Ints:
-    """Place of each row's sensitive value in the promise."""
+    """Position of each row's sensitive value in the promise."""
     place_of: dict[str | None, int] = {}
     for place, texts in enumerate(promise.values):
-        # A label for missing values may be among those that stand for one.
+        # The label for missing values may itself be a code for a missing value.
         if not isinstance(texts, str) and len(set(map(_value_of, texts)) - missing) > 1:
             raise Malformed("different sensitive values are listed as one")
         for text in (texts,) if isinstance(texts, str) else texts:
@@ -210,7 +210,7 @@ def _places(column: pa.Array, promise: AboutSensitive, missing: set[object]) -> 
 
 
 def _place(value: object, place_of: Mapping[str | None, int], is_early: bool) -> int:
-    """Place of a published value; early versions wrote whole numbers and truth values as the source's text."""
+    """Position of a published value; early versions wrote whole numbers and truth values as the source's text."""
     texts = [None if value is None else str(value)]
     if is_early:
         texts += [str(value), str(value).lower()]
@@ -235,7 +235,7 @@ class TCloseness(AboutSensitive):
         the only level with a single node.
 
     Every value listed occurs in the file. Values that never occur, and levels above the root, would divide each distance by too large a
-    number: any class could pass as close. For the same reason a level that merges no nodes of the one below is not counted.
+    number, so that any class could pass as close. For the same reason, a level that merges no nodes of the level below is not counted.
     """
 
     promise: Literal["t-closeness"]
@@ -286,7 +286,7 @@ def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
 
 
 def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-    """The levels of a tree that have fewer nodes than the one below."""
+    """The levels of a tree that have fewer nodes than the level below."""
     sizes = [len(set(level)) for level in levels]
     return [level for n, level in enumerate(levels) if not n or sizes[n] < sizes[n - 1]]
 
@@ -294,8 +294,8 @@ def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
 def tree_distance(difference: Floats, levels: Sequence[Sequence[int]]) -> Floats:
     """Earth mover's distance where moving across a node at height h of H costs h / H.
 
-    A unit that leaves its node at height h crosses it once each way: half the absolute surplus, summed over the nodes, times 1 / H, adds
-    up to the distance.
+    A unit that leaves its node at height h crosses a node twice, once up and once down. So the distance is the sum over heights of half the
+    absolute surplus of the nodes, times 1 / H.
     """
     total: Floats = np.abs(difference).sum(axis=1)
     for ancestors in levels[:-1]:

@@ -1,7 +1,7 @@
 """A ready-to-copy table of areas: each a union of leaves, with its estimates, standard errors and 90 % intervals.
 
-Areas are listed in a file with one row for each leaf or region: columns `area` and `leaf`. An area may be anything that is made of leaves:
-a school district, a precinct, a county in a release whose tree has no counties.
+Areas are listed in a file with one row for each leaf or region: columns `area` and `leaf`. An area may be any union of leaves: a school
+district, a precinct, or a county in a release whose tree has no counties.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The release that is extended: verified, counted, and found to be a coarser view of the larger schema."""
+"""The release that is extended: it is verified, counted, and checked to be a coarser view of the larger schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FirstRelease:
     path : Path
     manifest : Manifest
     digest : str
-        The manifest's own hash, which binds all files.
+        The manifest's own hash, which covers all files.
     attributes : mapping of str to tuple of str
         Labels of each attribute.
     leaves : SparseLevel
@@ -124,7 +124,7 @@ def refinement_of(design: Design, attributes: Mapping[str, Sequence[str]], where
 def _view(
     name: str, old: Sequence[str], own: Mapping[str, Sequence[str]], given: Any, place: str
 ) -> tuple[str, dict[str, str]]:
-    """The attribute that stands for one of the first release, and the old label of each of its labels."""
+    """The attribute that stands for an attribute of the first release, and the old label for each of its labels."""
     if given is None:
         if set(own.get(name, ())) != set(old):
             message = (
@@ -169,11 +169,11 @@ def read_first(
             f"{path.name} is not a TopDown release; extend one.", file=path.name, option="extends"
         )
     if any(one.get("promise") == "extension" for one in manifest.promises):
-        message = f"{path.name} is an extension itself; extend the release that it extends, by all attributes at once."
+        message = f"{path.name} is an extension itself; extend the release that it extends, with all attributes at once."
         raise InputError(message, file=path.name, option="extends")
     digest = str(read_content(path)["digest"])
     if design.options.digest not in (None, digest):
-        message = f'{path.name} is another release than key "digest" says; correct one of them.'
+        message = f'{path.name} is not the release that key "digest" names; correct one of them.'
         raise InputError(message, file=path.name, option="digest")
     _check_regions(design, path, promise)
     attributes = {name: tuple(labels) for name, labels in promise["attributes"].items()}
@@ -202,7 +202,7 @@ def _check_regions(design: Design, path: Path, promise: Mapping[str, Any]) -> No
 
 
 def _has_spine(design: Design, path: Path, promise: Mapping[str, Any]) -> bool:
-    """Whether regions were arranged for areas in the same way, or in neither."""
+    """Whether regions were arranged for areas in the same way, or in neither of the two."""
     record = promise.get("spine")
     if record is None or design.arrangement is None:
         return record is None and design.arrangement is None
@@ -249,7 +249,7 @@ def _check_room(first: FirstRelease, refinement: Refinement, design: Design, whe
 
 
 def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> QueryPlan | None:
-    """The plan that a first release was measured by; None for measurements that somebody else published.
+    """The plan by which a first release was measured; None for measurements that were published by others.
 
     Parameters
     ----------
@@ -257,11 +257,11 @@ def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> Query
     larger : Design
         Of the extension, which has the same regions.
     has_room : ndarray of bool, shape (cells,)
-        Cells of the first release that the larger schema has room for; the others are taken to be impossible.
+        Cells of the first release that exist in the larger schema; the others are treated as impossible.
 
     Notes
     -----
-    Public numbers that the estimate rested on (`covariates`) are not in a release, so simulations do without them: errors are then
+    Public numbers that the estimate used (`covariates`) are not in a release, so simulations do without them: errors are then
     overstated, never understated.
     """
     where = first.path.name
@@ -291,7 +291,7 @@ def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> Query
 
 
 def _possible(promise: Mapping[str, Any], attributes: tuple[Attribute, ...], where: str) -> Bools:
-    """Cells that are no structural zeros of the first release."""
+    """Cells that are not structural zeros of the first release."""
     possible = cell_set({}, attributes, where)
     for zero in promise["structural_zeros"]:
         possible &= ~cell_set(zero, attributes, where)

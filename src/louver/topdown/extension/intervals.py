@@ -1,11 +1,10 @@
 """The errors of the numbers of an extension: both releases are simulated, one after the other.
 
 The numbers of an extension have the error of the first release, whose people it keeps, and their own. So a truth is drawn in two steps:
-of the first release, as its measurements have it (`errors.simulate`), then of the larger schema, as the extension's measurements share
-those people out. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after
-the other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the
-error that a level's numbers have on average. The extension's own noisy answers show whether the truth is rougher than the draws, in the
-same way.
+first of the first release, given its measurements (`errors.simulate`), then of the larger schema, given the extension's measurements of
+those people. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after the
+other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the average error of a level's
+numbers. The extension's own noisy answers show whether the truth is rougher than the draws, in the same way.
 
 Notes
 -----
@@ -45,13 +44,13 @@ from louver.topdown.result import MEASUREMENTS_FILE
 __all__ = ["simulate_extension"]
 
 MOST_NUMBERS = 1 << 21
-"""Approximate count of numbers of one query that are looked at in the leaves of a simulation."""
+"""Approximate count of numbers of one query that are examined in the leaves of a simulation."""
 
 FEWEST_RUNS = 2
-"""Simulations that are run however many numbers they have: the root has one of each."""
+"""Minimum number of simulations, because the root contributes one number of each kind to each."""
 
-FEWEST_PAIRS = 10  # pairs below which one answer's noise may stand for the error
-LEAST_SQUARE = 0.01  # mean square error of numbers that came out right in all simulations
+FEWEST_PAIRS = 10  # number of pairs below which the noise of one answer may be used as the error
+LEAST_SQUARE = 0.01  # mean square error of numbers that were right in all simulations
 
 Levels = tuple[SparseLevel, ...]
 
@@ -64,7 +63,8 @@ def simulate_extension(
     engine: Engine,
     run: Run | None = None,
 ) -> KnownError | None:
-    """Simulate both releases about as often as the extension's spec says; None if it says never, or the first was not measured by louver.
+    """Simulate both releases about as often as the extension's spec says; None if it asks for no simulations, or the first release was not
+    measured by louver.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def simulate_extension(
 
 
 def _has_room(extension: Extension) -> Bools:
-    """Cells of the first release that somebody in the larger schema can have."""
+    """Cells of the first release that are possible in the larger schema."""
     room = np.zeros(extension.first.n_cells, dtype=np.bool_)
     room[extension.refinement.class_of[extension.design.is_possible]] = True
     return room
@@ -129,7 +129,7 @@ def _extended(
 
 
 def _queries(design: Design) -> tuple[Query, ...]:
-    """Those with a table."""
+    """The queries with a table."""
     return tuple(query for query in design.published_queries if query.name != DETAILED)
 
 
@@ -170,7 +170,7 @@ def _samples(
     counts: tuple[Levels, Levels, Levels],
     noisy: tuple[NoisyCounts, NoisyCounts],
 ) -> Iterator[Sample]:
-    """Numbers of every query in whole families of a level: the true, the resulting and the published ones."""
+    """Numbers of every query in whole families of a level: true, resulting and published numbers."""
     true, found, published = (levels[level] for levels in counts)
     spine = plan.design.spine
     regions = np.arange(spine.sizes[level])

@@ -1,7 +1,7 @@
 """Checking public knowledge before any budget is spent.
 
-Answers: is it consistent, what does it imply, which statements have consequences that cannot be derived completely, which clash, and can a
-given table be extended to the leaves? The records are never opened.
+Finds out whether it is consistent, what it implies, which statements have consequences that cannot be derived completely, which statements
+clash, and whether a given table can be extended to the leaves. The records are never opened.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ class KnowledgeCheck(JsonText):
     kind : DerivedKind
         Whether the derived consequences are complete, and integral.
     outside : tuple of str
-        Statements that keep it from being complete.
+        Statements that prevent the consequences from being complete.
     crossing : tuple of str
-        The reason, in words: which two statements cause it.
+        The reason, in words: the two statements that cause it.
     types : int
         Number of types the statements divide the cells into.
     constrained : mapping of str to int
-        For each level, the regions that are constrained at all.
+        For each level, the number of regions that are constrained at all.
     implied : tuple of str
         Bounds on sets of types at the root, in words.
     violation : Violation or None
-        Why a given table cannot be extended; None if it can be or none was given.
+        The reason why a given table cannot be extended; None if it can be or none was given.
     """
 
     is_consistent: bool
@@ -172,7 +172,7 @@ def read_values(plan: QueryPlan, path: Path) -> dict[str, Ints]:
         known[place[name][region]] = int(value)
     for name, known in values.items():
         if (known < 0).any():
-            message = f'{path.name} does not have all regions of invariant "{name}"; give each one row.'
+            message = f'{path.name} does not have all regions of invariant "{name}"; give one row for each.'
             raise InputError(message, file=path.name)
     return values
 

@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 __all__ = ["ForecastLine", "PlanForecast", "forecast", "percent", "plan_for", "total_query"]
 
 SIMULATED_LEAVES = 3000
-"""About how many leaves each simulation estimates, whole families; at higher levels, all regions."""
+"""Approximate number of leaves, in whole families, that each simulation estimates; at higher levels, all regions are estimated."""
 
 LARGE = 4.0
-"""Standard errors of a count beyond which zero does not matter."""
+"""Number of standard errors beyond which a count is not affected by the bound at zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ class ForecastLine:
     people : float
         Mean count of a row in the stand-in.
     mean_absolute, standard_error : float
-        Means over regions and rows: of the absolute error, and of its square, the root taken.
+        Mean absolute error and root mean square error over regions and rows.
     relative : float or None
-        `mean_absolute` over `people`.
+        `mean_absolute` divided by `people`.
     method : {"closed form", "simulated"}
     """
 
@@ -100,13 +100,13 @@ class PlanForecast(JsonText, Shown):
     stand_in : str
         Description of the data that simulations were run on.
     simulations : int
-        Simulated releases behind each mean.
+        Number of simulated releases behind each mean.
     notes : tuple of str
         Sentences about targets and strategies.
     headline : str
         The plan described by the sentences about totals: the plan that is written, if there is one, otherwise the spec's.
     spine : SpineForecast or None
-        What arranging regions for areas changes, with the shares of the headline; None where the spec has no such spine.
+        The effect of arranging regions for areas, with the shares of the headline; None if the spec has no such spine.
     """
 
     lines: tuple[ForecastLine, ...]
@@ -122,7 +122,7 @@ class PlanForecast(JsonText, Shown):
         return next(x for x in self.lines if (x.plan, x.level, x.query) == (plan, level, query))
 
     def in_words(self) -> list[str]:
-        """The errors of the headline's plan in the total of a region, level by level."""
+        """The errors of the headline's plan in the total of a region, level by level, in words."""
         design = self.plans[self.headline].design
         total = total_query(design).name
         lines = [self.line(self.headline, level, total) for level in design.spine.names]
@@ -151,7 +151,7 @@ class PlanForecast(JsonText, Shown):
         return pa.Table.from_pylist([asdict(line) for line in self.lines])
 
     def plot(self) -> Figure:
-        """Shares of the plans, and the errors they lead to."""
+        """Draw the shares of the plans and the resulting errors."""
         from louver.topdown.plot import plot_forecast
 
         return plot_forecast(self)
@@ -193,7 +193,7 @@ def _round(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Two digits, or whole from 10 % on."""
+    """A percentage with two digits, or as a whole number from 10 % on."""
     return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.2g} %"
 
 
@@ -207,7 +207,7 @@ def forecast(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> PlanForecast:
-    """Forecast every plan, on the same stand-in and with the same seeds; simulating at least once where there is no closed form."""
+    """Forecast every plan on the same stand-in and with the same seeds, with at least one simulation where there is no closed form."""
     lines: list[ForecastLine] = []
     if any(closed_form(plan, plan.design.published_queries) is None for plan in plans.values()):
         simulations = max(simulations, 1)
@@ -363,7 +363,7 @@ def _equal_areas(spine: SpineForecast) -> str:
 
 
 def _forecast_spine(plan: QueryPlan) -> SpineForecast:
-    """Areas under the plan, and under one with the geography as spine."""
+    """Errors of areas under the plan, and under a plan with the geography as the spine."""
 
     def shares(design: Design) -> SharesOptions:
         is_measured = measurable(design)
@@ -375,7 +375,7 @@ def _forecast_spine(plan: QueryPlan) -> SpineForecast:
 
 
 def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[SparseLevel, str]:
-    """Leaves to simulate on, and what they are in words."""
+    """Leaves to simulate on, and a description of them in words."""
     composition = None
     if options.composition is not None:
         if options.stand_in is None:
@@ -387,14 +387,14 @@ def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[Sp
             design, options.stand_in, people=options.people, composition=composition, run=run
         )
         if not leaves.count.any():
-            raise InputError("the stand-in has nobody in it; give another.", option="--stand-in")
+            raise InputError("the stand-in has no people; give another.", option="--stand-in")
         return leaves, "the stand-in"
     leaves = draw_stand_in(design, options.people or DEFAULT_PEOPLE * design.spine.sizes[-1])
-    return leaves, f"a made-up population of {int(leaves.count.sum()):,}"
+    return leaves, f"a synthetic population of {int(leaves.count.sum()):,}"
 
 
 def _composition(design: Design, path: Path, run: Run | None = None) -> Ints:
-    """Counts (regions, cells) of the level that the file has a column for; of the whole where it has none."""
+    """Counts (regions, cells) of the level for which the file has a column; without one, counts of the whole."""
     refuse_records(design, path, "--composition", run)
     with open_source(path) as source:
         there = set(source.columns) - {attribute.name for attribute in design.attributes}
@@ -405,7 +405,7 @@ def _composition(design: Design, path: Path, run: Run | None = None) -> Ints:
         by = Attribute(name=design.spine.names[level], labels=design.spine.codes[level])
         counts = read_counts(design, path, by).reshape(by.size, -1)
     if not counts.any():
-        message = f"{path.name} counts nobody; give the counts of an area."
+        message = f"{path.name} has no people; give the counts of an area."
         raise InputError(message, file=path.name, option="--composition")
     return counts
 
@@ -431,14 +431,14 @@ def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
             weights[level, queries] = weight
         if not weights.any():
             raise InputError(
-                "option --weight leaves nothing that counts; weight something.", option="--weight"
+                "option --weight gives no query a positive weight; give at least one.", option="--weight"
             )
         aim = Aim(weights=weights)
     targets = {}
     for key, percent in options.target.items():
         level, queries = _place(design, key, "--target")
         if not 0.0 < percent < 1e6:
-            raise InputError("option --target needs per cent above 0.", option="--target")
+            raise InputError("option --target needs percentages above 0.", option="--target")
         for query in queries:
             people = float(leaves.count.sum()) / design.spine.sizes[level] / wanted[query].n_rows
             targets[level, query] = percent / 100.0 * people / MEAN_ABSOLUTE
@@ -446,7 +446,7 @@ def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
 
 
 def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
-    """Level and queries that LEVEL/QUERY, or LEVEL alone, names."""
+    """Level and queries named by LEVEL/QUERY or by LEVEL alone."""
     names = [query.name for query in design.published_queries]
     level, slash, query = key.rpartition("/") if "/" in key else (key, "", "")
     if level not in design.spine.names or (slash and query not in names):
@@ -458,7 +458,7 @@ def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
 def _verdicts(
     found: PlanForecast, design: Design, targets: Mapping[str, float], factor: float
 ) -> tuple[str, ...]:
-    """Whether each target is reached, and the minimum budget for it."""
+    """Sentences that say whether each target is reached, and the minimum budget for it."""
     sentences, is_reached = [], True
     for key, percent in targets.items():
         level, queries = _place(design, key, "--target")
@@ -495,7 +495,7 @@ def _new_file(design: Design, path: Path) -> Path:
     """The path of the spec to be written; refused if the file exists or relative file names would no longer apply."""
     spec = design.spec.path
     if not spec.is_file():
-        raise InputError("option --write needs a spec that is a file.", option="--write")
+        raise InputError("option --write needs a spec in a file.", option="--write")
     if os.path.lexists(path):
         raise InputError(f"option --write: {path.name} exists already; name a new file.", option="--write")
     if path.absolute().parent != spec.absolute().parent:
@@ -505,7 +505,7 @@ def _new_file(design: Design, path: Path) -> Path:
 
 
 def _write_spec(design: Design, shares: SharesOptions | None, path: Path) -> None:
-    """The spec's own text with other shares."""
+    """Write the spec's own text with other shares."""
     assert shares is not None
     text = design.spec.path.read_text(encoding="utf-8")
     kept = re.sub(r"(?ms)^\[topdown\.shares(\.[^\]]*)?\].*?(?=^\[|\Z)", "", text)

@@ -1,17 +1,18 @@
-"""A table to try a plan on: public, never the records. An earlier census, an earlier release, or one drawn from the domain.
+"""A table on which a plan is tried: public, never the records. It is an earlier census, an earlier release, or a table drawn from the
+domain.
 
-A stand-in may have other regions than the spec: every region of the spec is then matched to one of the stand-in's and its
-children to that one's children, so that regions stay similar to their parents. Where a region of the spec has more
-or fewer leaves than the one it is matched to, their counts are scaled, so that regions above the leaves keep their sizes.
+A stand-in may have other regions than the spec: every region of the spec is then matched to a region of the stand-in, and its children to
+that region's children, so that regions stay similar to their parents. Where a region of the spec has more or fewer leaves than the one it
+is matched to, their counts are scaled, so that regions above the leaves keep their sizes.
 
-A stand-in is fitted to the known composition: people get other labels but live together as in the stand-in.
+A stand-in is fitted to the known composition: people are given other labels but live together as in the stand-in.
 
 Notes
 -----
-**Implements**: iterative proportional fitting (Deming and Stephan 1940) of leaves by cells. Among all tables with the wanted sizes
-of leaves and counts of cells it has the least relative entropy to the stand-in, and it keeps the stand-in's odds ratios: how far groups
-live apart does not change when their numbers do. A single step towards the counts does not reach them, since leaves keep their
-sizes: its tables are more mixed than those wanted, so forecasts of their errors are too high.
+**Implements**: iterative proportional fitting (Deming and Stephan 1940) of leaves by cells. Among all tables with the wanted sizes of
+leaves and counts of cells it has the least relative entropy to the stand-in, and it keeps the stand-in's odds ratios: how far groups live
+apart does not change when their numbers do. A single step towards the counts would not reach them, since leaves keep their sizes: the
+tables would be too mixed, and forecasts of their errors too high.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ __all__ = [
 ]
 
 EMPTY, SPREAD, MOST_KINDS = 0.3, 1.0, 32
-"""For drawn leaves: share without people and standard deviation of the log size of the others, as in US census blocks;
-and the number of draws for the cells."""
+"""For drawn leaves: the share without people, the standard deviation of the log size of the others (both as in US census blocks), and
+the number of draws for the cells."""
 
 
 def read_stand_in(
@@ -100,7 +101,7 @@ def read_stand_in(
 
 
 def draw_stand_in(design: Design, people: int) -> SparseLevel:
-    """A made-up population: leaves of very unequal size, and in each of them a few cells with most of its people."""
+    """A synthetic population: leaves of very unequal size, each with most of its people in a few cells."""
     draw = random.Random(0)
     n_leaves, possible = design.spine.sizes[-1], np.flatnonzero(design.is_possible)
     sizes = np.array([draw.lognormvariate(0.0, SPREAD) * (draw.random() >= EMPTY) for _ in range(n_leaves)])
@@ -164,7 +165,7 @@ def _own_tree(design: Design, given: Any) -> RegionTree:
 
 
 def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[Ints, Floats]:
-    """For every leaf of the spec a leaf of the stand-in, child by child; and the factor for its counts.
+    """For every leaf of the spec, a leaf of the stand-in, found child by child, and the factor for its counts.
 
     Among the children of a region, those with many leaves are matched to those with many.
     """
@@ -174,7 +175,7 @@ def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[I
         own, theirs = _leaves_under(spine, level + 1), _leaves_under(tree, level + 1)
         for first, n, place in zip(spine.starts[level], number.tolist(), chosen.tolist(), strict=False):
             children = range(*tree.children(level, place))
-            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few to represent so many
+            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few leaves to represent this many
                 children = range(tree.sizes[level + 1])
             rounds, rest = divmod(n, len(children))
             found = np.array([*children] * rounds + draw.sample(children, rest))
@@ -202,7 +203,7 @@ def _regions(spine: RegionTree, n_regions: int) -> Ints:
 
 
 def _fitted(design: Design, leaves: SparseLevel) -> SparseLevel:
-    """The same with as many people in the cells of each bound as the public tables allow."""
+    """The same leaves, with the number of people in the cells of each bound limited to what the public tables allow."""
     bounds = [statement for statement in design.statements if not statement.is_invariant]
     for _ in range(2):
         for statement in bounds:
@@ -260,7 +261,7 @@ def gathered(leaf: Ints, cell: Ints, count: Ints, n_regions: int) -> SparseLevel
 
 
 def by_popularity(leaves: SparseLevel, weight: Floats, shape: tuple[int, ...], wanted: Ints) -> SparseLevel:
-    """The same people under other labels: the most frequent label of each attribute for the most frequent that is wanted."""
+    """The same people under other labels: those of each attribute are exchanged by frequency for the wanted labels."""
     has = np.bincount(leaves.cell, weight, minlength=len(wanted))
     label = []
     for axis in range(len(shape)):
@@ -275,7 +276,7 @@ def by_popularity(leaves: SparseLevel, weight: Floats, shape: tuple[int, ...], w
 
 
 def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) -> Floats:
-    """Every count after fitting the leaves to these sizes and the cells of regions to the wanted composition.
+    """The counts after fitting the leaves to these sizes and the cells of regions to the wanted composition.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) ->
 
 
 def rounded(leaves: SparseLevel, wanted: Floats, draw: random.Random) -> SparseLevel:
-    """Histograms with these counts, rounded at random, systematically within a leaf."""
+    """Histograms with these counts, rounded at random by systematic sampling within a leaf."""
     leaf, upto = leaf_of(leaves), np.cumsum(wanted)
     before = np.concatenate([[0.0], upto])[leaves.start[:-1]]
     offset = np.array([draw.random() for _ in range(leaves.n_regions)]) - before

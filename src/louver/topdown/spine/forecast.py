@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
-"""Mean absolute error over the standard error, where many draws add up."""
+"""Ratio of the mean absolute error to the standard error, if many draws add up."""
 
 NOTHING = 1e-12
 """Precision of a level that measures nothing."""
@@ -50,7 +50,7 @@ class AreaForecast:
     steps_geography, steps_spine : float
         Regions that have to be added and subtracted to make it.
     error_geography, error_spine : float
-        Mean absolute error of the people in it.
+        Mean absolute error of the number of people in it.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class AreaForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpineForecast:
-    """Named areas, and geographic levels below the fixed one."""
+    """Forecasts of named areas, and of geographic levels below the fixed one."""
 
     areas: tuple[AreaForecast, ...]
     levels: tuple[AreaForecast, ...]
@@ -95,14 +95,14 @@ def _line(name: str, rows: Sequence[AreaForecast]) -> str:
 
 
 def geographic_design(design: Design, choose: Callable[[Design], SharesOptions]) -> Design:
-    """The same release with the geography as spine: the same shares level by level, or those chosen for it.
+    """The same release with the geography as its spine, and with the same shares level by level, or those chosen for it.
 
     Parameters
     ----------
     design : Design
         With an arrangement.
     choose : callable
-        From a design to shares, where those of the spec cannot be taken over.
+        Chooses shares for a design, if those of the spec cannot be used.
     """
     arrangement = design.arrangement
     assert arrangement is not None

@@ -293,9 +293,9 @@ def test_a_note_of_shares_that_cannot_be_read(tmp_path):
 def test_a_stand_in_and_a_composition_have_somebody_in_them(town, tmp_path):
     (tmp_path / "counts.csv").write_text("quarters,age,race,count\nhome,adult,a,0\n")
     table = table_of(tmp_path, people())
-    with pytest.raises(InputError, match=r"counts.csv counts nobody"):
+    with pytest.raises(InputError, match=r"counts.csv has no people"):
         plan(town, stand_in=table, composition=tmp_path / "counts.csv")
-    with pytest.raises(InputError, match="has nobody in it"):
+    with pytest.raises(InputError, match="has no people"):
         weighted = town.read_text().replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
         town.write_text(weighted.partition("[[topdown.bounds]]")[0])
         (tmp_path / "none.csv").write_text("block,quarters,age,race,n\n1A1,home,adult,a,0\n")
@@ -306,7 +306,7 @@ def test_only_a_file_can_be_written_anew(town, monkeypatch):
     import tomllib
 
     monkeypatch.chdir(town.parent)
-    with pytest.raises(InputError, match="a spec that is a file"):
+    with pytest.raises(InputError, match="a spec in a file"):
         plan(tomllib.loads(town.read_text()), write="new.toml")
     inline = (
         SHARES.replace("[topdown.shares]\n", "")
