@@ -149,7 +149,7 @@ class _GroupsPage:
                 question = ask_to_replace(self._session, "Open the sample", self._take_sample)
                 sample.click(self._take_sample) if question is None else question.opens(sample)
                 for name in made.columns:
-                    with tag("label", "row"):
+                    with tag("label", "row s"):
                         box = tag("input", type="checkbox", checked=name in made.regions)
                         box.on("change", partial(self._toggle, name), args=[])
                         tag("span", text=name)
