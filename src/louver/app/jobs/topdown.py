@@ -61,7 +61,7 @@ PEOPLE_OF_A_LEAF = 50
 Changes = Mapping[str, Any]
 """Keys of the section that were changed; None removes one."""
 CHOICES = ("neighbours", "estimator", "shrink", "intervals")
-"""Keys of the section that the page offers besides the budget."""
+"""Keys of the section that the page offers in addition to the budget."""
 
 
 def described(path: str, run: Run) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _stand_in(path: str) -> SparseLevel:
 
 
 BUDGET = ("epsilon", "rho", "delta", "neighbours")
-"""Keys of the first spec that an extension by a ready-made schema starts from."""
+"""Keys of the first spec from which an extension by a ready-made schema starts."""
 
 
 def extendable(releases: str, run: Run) -> list[str]:

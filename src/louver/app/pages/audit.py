@@ -82,7 +82,7 @@ class Draft:
 
 @dataclass
 class Audits:
-    """What the page keeps between visits."""
+    """State of the page between visits."""
 
     pieces: list[dict[str, Any]] = field(default_factory=list)
     small: str = "5"

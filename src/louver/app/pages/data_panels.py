@@ -1,4 +1,4 @@
-"""Panels of the page Data: how the file is read, what a column is, its hierarchy, and the first rows."""
+"""Panels of the page Data: how the file is read, the kind of a column, its hierarchy, and the first rows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _row(text: str | None) -> int | None:
 
 
 def _in_words(source: SourceOptions) -> dict[str, str]:
-    """The choices as they are now."""
+    """The current choices, in words."""
     content = {
         name: getattr(source, name) or ""
         for name in ("decimal_mark", "delimiter", "encoding", "table", "where")

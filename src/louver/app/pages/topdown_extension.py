@@ -243,7 +243,7 @@ def _kind(attribute: JobAnswer) -> None:
 
 
 def _kept(about: JobAnswer) -> list[str]:
-    """What stays the same, and which bounds hold in every smallest region."""
+    """What remains the same, and which bounds hold in every smallest region."""
     before, after = about["cells"]
     level = about["levels"][-1]["name"]
     lines = [
