@@ -312,7 +312,7 @@ class Reached:
         The least number of distinct values, the exponential of the least entropy, or the greatest l for which all classes are (c,
         l)-diverse; None if no l is required.
     t : float or None
-        Largest distance from the published table; None where no t is required.
+        Largest distance from the published table; None if no t is required.
     distance : str
         The distance in which t is measured.
     """

@@ -268,7 +268,7 @@ def follows(row: LinearRow, others: Sequence[LinearRow]) -> bool:
 
 
 def _solve_exactly(columns: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction] | None:
-    """The weights of columns that add up to the right side; None where there are none or they are not unique."""
+    """The weights of columns that add up to the right side; None if there are none or they are not unique."""
     table = [[Fraction(c[i]) for c in columns] + [Fraction(right[i])] for i in range(len(right))]
     n = len(columns)
     for j in range(n):

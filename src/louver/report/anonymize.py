@@ -53,7 +53,7 @@ def _published(release: AnonymizedRelease) -> Published:
 
 
 def inside_report(release: AnonymizedRelease) -> str:
-    """The report for the steward as HTML: it compares the release with the confidential source and must stay inside."""
+    """The report for the steward as HTML: it compares the release with the confidential source and is confidential."""
     u, r, comparison = release.utility, release.risk, release.comparison
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',

@@ -42,7 +42,7 @@ PIECE_RECORDS = 16_000
 """Records annealed as one piece. Larger pieces have fewer records at their borders; smaller ones fit in the cache."""
 
 ROUND_RECORDS = 200_000
-"""Record visits per round, rounded to a whole number of sweeps; pieces are cut anew every round."""
+"""Record visits per round, rounded to a whole number of sweeps; pieces are cut again in every round."""
 
 MAX_SWEEPS_PER_ROUND = 100
 MAX_SWEEPS = 20_000

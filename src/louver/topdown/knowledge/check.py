@@ -110,7 +110,7 @@ def check_knowledge(
     ----------
     plan : QueryPlan
     invariants : mapping, optional
-        Known values of invariants; the others are taken as unknown.
+        Known values of invariants; the others are assumed to be unknown.
     table : (level, region, counts), optional
         Counts (cells,) of a region, to be tested for an extension to its leaves (Problem 2).
     """

@@ -68,7 +68,7 @@ class ForecastLine:
     ----------
     plan, level, query : str
     share : str or None
-        Its share of the whole budget, an exact fraction; None where it is not measured there.
+        Its share of the whole budget, an exact fraction; None if it is not measured there.
     people : float
         Mean count of a row in the stand-in.
     mean_absolute, standard_error : float
@@ -285,7 +285,7 @@ def _simulated(
 
 
 def closed_form(plan: QueryPlan, queries: Sequence[Query]) -> list[Floats] | None:
-    """Mean variance of a row (queries,) for each level; None where a query merges labels, or regions are fitted alone."""
+    """Mean variance of a row (queries,) for each level; None if a query merges labels, or regions are fitted alone."""
     design = plan.design
     measured = [one.query for level in plan.measured for one in level]
     is_alone = not ESTIMATORS[design.options.estimator].uses_tree
@@ -308,7 +308,7 @@ def _is_closed(plan: QueryPlan, level: int, query: Query, variance: float | None
 
 
 def _share(plan: QueryPlan, level: int, query: Query) -> str | None:
-    """Share of the whole budget, None where the query is not measured."""
+    """Share of the whole budget, None if the query is not measured."""
     losses = {one.query.name: one.loss.amount for one in plan.measured[level]}
     return str(losses[query.name] / plan.design.budget.amount) if query.name in losses else None
 
