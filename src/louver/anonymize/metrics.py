@@ -44,9 +44,9 @@ __all__ = [
     "count_alone_in_units",
     "derivable_values",
     "looks_of_units",
+    "measured_diversity",
     "published_classes",
     "published_losses",
-    "reached_by",
     "risk_of",
     "utility_of",
 ]
@@ -328,7 +328,7 @@ class Reached:
         return f"{self.name}: {', '.join(found)}"
 
 
-def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ...]:
+def measured_diversity(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ...]:
     """The l and t of the classes, measured on the published records alone."""
     members = np.flatnonzero(answer.labels != SUPPRESSED)
     if not problem.sensitive or not len(members):

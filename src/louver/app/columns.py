@@ -282,7 +282,7 @@ class ColumnChoices:
         return next(found, None)
 
     def with_role(self, role: str) -> list[str]:
-        """Columns with a role; an empty role lists what is undecided."""
+        """Columns with a role; an empty role stands for undecided columns."""
         return [name for name, given in self.roles.items() if given == role]
 
     def set_kind(self, name: str, kind: str) -> None:

@@ -136,7 +136,7 @@ class Regions:
         return found
 
     def inside(self, region: int) -> range:
-        """The regions in a region, which follow it."""
+        """The regions inside a region, which come after it in the list."""
         ends = np.flatnonzero(self.level[region + 1 :] <= self.level[region])
         return range(region + 1, region + 1 + int(ends[0]) if len(ends) else len(self.regions))
 

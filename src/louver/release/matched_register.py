@@ -39,7 +39,7 @@ class MatchedRegister:
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
-        A note for the reader if the register has nothing about these people, or where some publications are left out.
+        A note for the reader if the register has nothing about these people, or if some publications are left out.
     is_in_doubt : bool
         Whether some publication that is left out may be about these people: only the steward's word says that it is not, or a ledger
         lists it.

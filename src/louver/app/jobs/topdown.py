@@ -197,8 +197,8 @@ def ready_spec(path: str, releases: str, name: str, schema: str, folder: str, ru
 
 
 def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -> dict[str, Any]:
-    """A spec by a ready schema, to be read from a folder: files next to the first spec keep their names there, and all other paths are
-    absolute.
+    """A spec based on a ready-made schema, to be read from a folder: files next to the first spec keep their names there, and all other
+    paths are absolute.
     """
 
     def placed(name: str) -> str:

@@ -315,8 +315,8 @@ class TreePanel:
                 Tag("p", "s sub", "More values are not shown; merge them by CSV, bands, prefixes or dates.")
                 break
         with Tag("div", "row mergebar"):
-            named = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
-            named.changed(self._name_group)
+            name_field = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
+            name_field.changed(self._name_group)
             button("Merge", self._merge, kind="mini", title="Choose values, and optionally name the group")
             button("Split", self._split, kind="mini")
 

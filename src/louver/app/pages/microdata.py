@@ -453,8 +453,8 @@ class _MicrodataPage:
         if self._choices.result is None:
             return "run first: there is nothing to publish."
         ledger = self._session.setup.ledger
-        named = None if ledger is None else str(ledger)
-        return published, self._choices.result["number"], self._people(), named, out
+        ledger_path = None if ledger is None else str(ledger)
+        return published, self._choices.result["number"], self._people(), ledger_path, out
 
     def _call(self) -> Call | None:
         if not self._columns.with_role("quasi"):

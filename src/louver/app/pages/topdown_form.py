@@ -126,13 +126,13 @@ class TopDownChoices:
 
 
 def extends_of(spec: Path) -> str | None:
-    """The release that a spec extends, as named in the spec; None if it is not the spec of an extension."""
+    """The release that a spec extends, as extended in the spec; None if it is not the spec of an extension."""
     try:
         section = read_toml(spec).get("topdown")
     except LouverError:  # reading the spec reports what is wrong
         return None
-    named = section.get("extends") if isinstance(section, dict) else None
-    return named if isinstance(named, str) else None
+    extended = section.get("extends") if isinstance(section, dict) else None
+    return extended if isinstance(extended, str) else None
 
 
 def repeated(chosen: TopDownChoices, ledger: Path | None) -> Repeatable | None:

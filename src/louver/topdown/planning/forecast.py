@@ -169,14 +169,14 @@ class PlanForecast(JsonText, Shown):
         lines = [head]
         for one in (line for line in self.lines if line.plan == names[0]):
             lines.append(f"{one.level:<{wide}} {one.query:<{deep}} {one.people:>11,.1f}" + "".join(
-                _told(self.line(name, one.level, one.query)) for name in names
+                _error_in_words(self.line(name, one.level, one.query)) for name in names
             ))  # fmt: skip
         top = f"Forecast of the mean absolute error of one count ({how}); nothing is spent, and no record is opened"
         spine = [] if self.spine is None else self.spine.in_words()
         return "\n".join([top, *lines, *self.in_words(), *spine, *self.notes])
 
 
-def _told(line: ForecastLine) -> str:
+def _error_in_words(line: ForecastLine) -> str:
     mark = " " if line.method == "simulated" else "*"
     return f" | {line.share or '-':>15} {line.mean_absolute:>8,.2f}{mark}"
 
@@ -369,7 +369,7 @@ def _forecast_spine(plan: QueryPlan) -> SpineForecast:
         is_measured = measurable(design)
         if any(query.axes is None for query in design.queries):
             return equal_shares(design, is_measured)
-        return choose_shares(design, is_measured, Aim.named("even", design)).shares
+        return choose_shares(design, is_measured, Aim.for_workload("even", design)).shares
 
     return forecast_spine(plan, make_plan(geographic_design(plan.design, shares)))
 
@@ -421,7 +421,7 @@ def _live(design: Design, leaves: SparseLevel) -> Floats:
 
 def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
     """The requirements on the release, in numbers."""
-    wanted, aim = design.published_queries, Aim.named(options.workload, design)
+    wanted, aim = design.published_queries, Aim.for_workload(options.workload, design)
     if options.weight:
         weights = np.zeros_like(aim.weights)
         for key, weight in options.weight.items():

@@ -188,4 +188,4 @@ def default_shares(design: Design) -> SharesOptions:
 
 
 def _even(design: Design) -> SharesOptions:
-    return choose_shares(design, measurable(design), Aim.named("even", design)).shares
+    return choose_shares(design, measurable(design), Aim.for_workload("even", design)).shares
