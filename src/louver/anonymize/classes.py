@@ -21,7 +21,7 @@ from louver.anonymize.load import Codebook, HeldFile
 from louver.anonymize.methods import Method, method_of, priced_bound
 from louver.anonymize.methods.freeform import FreeformGroups
 from louver.anonymize.methods.method import close_as_published
-from louver.anonymize.metrics import Reached, measured_diversity
+from louver.anonymize.metrics import MeasuredLimits, measured_diversity
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import AnonymizeProblem, Grouping, Partition, column_as_published
 from louver.anonymize.recoding import Recoded
@@ -74,7 +74,7 @@ class ClassesOfPart:
     n_unique: int
     n_suppressed: int
     tally: Tally
-    reached: tuple[Reached, ...]
+    reached: tuple[MeasuredLimits, ...]
     status: Status
     method: str
     bound: int | None
