@@ -373,11 +373,7 @@ class _TablesPage:
             "Publish audits it together with them."
         )
         if self.state.given:
-            falls = (
-                ""
-                if fallen is None
-                else f" {_plural(fallen, 'cell')} {'falls' if fallen == 1 else 'fall'} by the last."
-            )
+            falls = "" if fallen is None else f" {_plural(fallen, 'cell')} newly disclosed by the last fact."
             note = f"With {_plural(len(self.state.given), 'fact')} that outsiders know in addition.{falls}"
         self._say(content["level"], content["sentence"], " ".join(content["reasons"]), note)
 

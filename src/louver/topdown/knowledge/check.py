@@ -224,8 +224,8 @@ def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[st
         if not is_laminar([plan.mask_of(a), plan.mask_of(b)])
     ]
     problems += [
-        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: together with those it '
-        "cannot be derived completely (Theorem 1)"
+        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: what the two imply '
+        "together cannot be derived completely (Theorem 1)"
         for s in plan.design.statements
         if s.level < last and plan.mask_of(s) != everything and plan.mask_of(s).bit_count() > 1
     ]
