@@ -26,6 +26,7 @@ __all__ = [
     "button",
     "card",
     "check",
+    "choice",
     "copy_button",
     "drawer",
     "empty",
@@ -33,6 +34,7 @@ __all__ = [
     "finder",
     "head",
     "icon",
+    "listed",
     "number_tile",
     "pill",
     "problem",
@@ -41,6 +43,7 @@ __all__ = [
     "slider",
     "table",
     "tag",
+    "tried",
     "verdict",
     "verdict_of",
 ]
@@ -246,6 +249,15 @@ def select(
     return made.changed(handler)
 
 
+def choice(
+    label: str, choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any], text: str = ""
+) -> None:
+    """The same under its label, or a longer text."""
+    with Tag("label", "field"):
+        Tag("span", "s sub", text or label)
+        select(choices, chosen, handler, label)
+
+
 def field(label: str, value: object, handler: Callable[[str], Any], **attributes: Any) -> Tag:
     """A line of text or a number under its label; typed text is kept."""
     with Tag("label", "field"):
@@ -260,6 +272,28 @@ def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes:
         Tag("span", text=label)
     made.on("change", lambda e: handler(bool(e.args)), js_handler="(e) => emit(e.target.checked)")
     return made
+
+
+def listed(name: str, text: str, remove: Callable[[], Any]) -> None:
+    """An entry of a list, which can be removed."""
+    with Tag("div", "row between known"):
+        with Tag("span", "s"):
+            Tag("b", "b", f"{name}: " if name else "")
+            Tag("span", text=text)
+        button("", remove, kind="ghost mini", icon_name="close", aria_label=f"Remove {name or text}")
+
+
+def tried(place: Tag, work: Callable[[], Any], text: str) -> bool:
+    """Do something, and say in a place that it was done, or why it was not."""
+    place.clear()
+    with place:
+        try:
+            work()
+        except LouverError as error:
+            problem(str(error))
+            return False
+        Tag("p", "s sub", text)
+    return True
 
 
 def finder(label: str, selector: str) -> Tag:

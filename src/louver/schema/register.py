@@ -1,4 +1,4 @@
-"""Options that several verbs share: who the people of a register are, and which units (households) they belong to."""
+"""Options that several verbs share: how the people of a register are identified, and their units (households)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def person(group: str) -> Any:
     """The field `person`."""
     return option(
         None,
-        "With --register: column that identifies a person; kept as keyed hashes, never published.",
+        "With --register: column that identifies a person; stored as keyed hashes, never published.",
         metavar="COLUMN",
         group=group,
     )

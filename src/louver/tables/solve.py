@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -299,13 +299,11 @@ def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, c
 def _with_rows(part: System, added: list[csr_array]) -> System:
     """The part with additional rows that are only queried and impose no bounds."""
     n_added = sum(rows.shape[0] for rows in added)
-    return System(
+    return replace(
+        part,
         matrix=csr_array(vstack([part.matrix, *added]).tocsr().astype(np.int64)),
         row_lower=np.concatenate([part.row_lower, np.full(n_added, -UNBOUNDED)]),
         row_upper=np.concatenate([part.row_upper, np.full(n_added, UNBOUNDED)]),
-        lower=part.lower,
-        upper=part.upper,
-        truth=part.truth,
     )
 
 
@@ -318,11 +316,4 @@ def _with_point(part: System, run: Run) -> System:
         raise InfeasibleError("no table agrees with everything published; some pieces contradict each other.")
     if found.point is None or not part.holds(found.point):
         return part
-    return System(
-        matrix=part.matrix,
-        row_lower=part.row_lower,
-        row_upper=part.row_upper,
-        lower=part.lower,
-        upper=part.upper,
-        truth=found.point,
-    )
+    return replace(part, truth=found.point)

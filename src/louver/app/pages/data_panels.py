@@ -9,7 +9,7 @@ from typing import Any
 from louver._words import counted
 from louver.app.columns import KINDS, ColumnChoices, MergeTree
 from louver.app.jobs.data import first_rows, labelled
-from louver.app.look import RunBar, Tag, button, field, icon, problem, segments, select, table
+from louver.app.look import RunBar, Tag, button, choice, field, icon, problem, segments, select, table
 from louver.app.pages.tables_state import natural_name
 from louver.app.session import Session
 from louver.app.work import Late
@@ -58,9 +58,7 @@ class ReadingPanel:
         self._session, self._chosen = session, _in_words(session.opened.source)
         with Tag("div", "stack reading"):
             for name, (label, choices) in CHOICES.items():
-                with Tag("label", "field"):
-                    Tag("span", "s sub", label)
-                    select(choices, self._chosen[name], partial(self._choose, name), label)
+                choice(label, choices, self._chosen[name], partial(self._choose, name))
             for name, label in TYPED.items():
                 field(label, self._chosen[name], partial(self._choose, name))
             self._wrong = Tag("div")

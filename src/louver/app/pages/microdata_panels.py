@@ -26,7 +26,7 @@ from louver.app.look import (
 from louver.app.look import field as text_field
 from louver.app.parts import Points
 from louver.app.session import JobAnswer, Receiver, Session
-from louver.app.words import natural_order, share_text
+from louver.app.words import as_number, natural_order, share_text
 from louver.errors import InputError, LouverError
 
 __all__ = ["ClassesPanel", "More", "MorePanel", "curve", "distributions", "losses", "numbers", "tried"]
@@ -85,13 +85,13 @@ class More:
         """
         content: dict[str, Any] = {"l_kind": self.l_kind} if has_l and self.l_kind != "distinct" else {}
         if content.get("l_kind") == "recursive":
-            content |= {"c": _number(self.c, "c of recursive diversity")}
-        content |= {"t": _number(self.t, "t")} if self.t else {}
+            content |= {"c": as_number(self.c, "c of recursive diversity")}
+        content |= {"t": as_number(self.t, "t")} if self.t else {}
         content |= {"distance": self.distance} if self.t and self.distance else {}
         content |= {"count_missing": True} if self.count_missing and (has_l or self.t) else {}
         for name, texts in self.codes.items():
             found = {
-                c: _number(text, f"{CODES[name][0]} of {c}")
+                c: as_number(text, f"{CODES[name][0]} of {c}")
                 for c, text in texts.items()
                 if text and c in kept
             }
@@ -119,14 +119,6 @@ class More:
     def is_empty(self) -> bool:
         """Whether nothing more was required."""
         return self == More()
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    raise InputError(f"{what} must be a number.")
 
 
 class MorePanel:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from louver.app.columns import ColumnChoices, MergeTree
+from louver.app.publishing import with_register
 from louver.app.session import JobAnswer
+from louver.app.words import as_number
 from louver.errors import InputError
 from louver.protect.options import ProtectOptions, RuleOptions, TableOptions
 from louver.schema.validate import validated
@@ -19,7 +21,6 @@ __all__ = [
     "RULES",
     "TIMES",
     "Protects",
-    "as_number",
     "hierarchy_text",
     "rule_of",
     "rule_text",
@@ -157,27 +158,9 @@ class Protects:
         if self.known_percent:
             request["known_percent"] = as_number(self.known_percent, "the percentage known beforehand", float)
         request |= TIMES[self.time][1]
-        if self.with_register:
-            request["registry"] = registry
-            request |= {"person": person} if person else {}
-            request |= {"new_population": True} if self.new_population else {}
+        request = with_register(request, self, registry, person)
         validated(ProtectOptions, request).check()
         return request
-
-
-def as_number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
-    """A number that was typed.
-
-    Raises
-    ------
-    InputError
-        If the text is not a number.
-    """
-    try:
-        return kind(text)
-    except ValueError:
-        pass
-    raise InputError(f"{what} must be a number.")
 
 
 def table_of(name: str, by: Sequence[str], value: str) -> dict[str, Any]:

@@ -106,13 +106,7 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
 
 def _first_problem(folder: Folder, promise: PromisedAgreement) -> str | None:
     """The first problem with the copy of the first release, if any."""
-    found = first_of(
-        folder,
-        manifest=promise.first_manifest,
-        its_digest=promise.first_digest,
-        people=promise.first,
-        regions=promise.regions,
-    )
+    found = first_of(folder, promise)
     if isinstance(found, str):
         return found
     first, topdown = found

@@ -219,6 +219,19 @@ def simulate_errors(
             for place, sample in enumerate(_samples(drawn, found, (truth.levels, noisy), level, queries)):
                 samples.setdefault((level, place), []).append(sample)
             n_seen += sample.number.size
+    return known_error(plan, truth.problem, queries, (own, final), samples, n_runs)
+
+
+def known_error(
+    plan: QueryPlan,
+    problem: Problem | None,
+    queries: Sequence[Query],
+    units: tuple[tuple[Floats, ...], tuple[Floats, ...]],
+    samples: dict[tuple[int, int], list[Sample]],
+    n_runs: int,
+) -> KnownError:
+    """The model fitted to all pairs; `units` are each region's own and final ones."""
+    spine, (own, final) = plan.design.spine, units
     model = ErrorModel(
         levels=spine.names,
         queries=tuple(query.name for query in queries),
@@ -233,8 +246,8 @@ def simulate_errors(
         by_level = [samples[level, place] for level in range(spine.n_levels)]
         unions[place] = calibrate_unions(model, spine, place, by_level, own, final, least_pairs=POOLED)
     return KnownError(
-        problem=truth.problem,
-        queries=queries,
+        problem=problem,
+        queries=tuple(queries),
         model=roughened(replace(model, unions=unions), samples),
         own=own,
         final=final,
