@@ -36,7 +36,7 @@ class ProfileProblem:
     Attributes
     ----------
     name : str
-        What messages call the source.
+        Name of the source in messages.
     n_rows : int
     columns : tuple of CodedColumn
     unit : int or None
