@@ -211,8 +211,10 @@ def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run
 
 
 def _not_compared(register: MatchedRegister, *, is_compared: bool) -> str | None:
-    if register.is_in_doubt:
+    if register.is_apart_by_word:
         return register.remark
+    if register.only_in_ledger is not None:
+        return register.only_in_ledger
     contents = [entry.content for entry in register.entries]
     n_tables = sum(len(content["tables"]) for content in contents)
     n_tables += sum(

@@ -276,7 +276,7 @@ class ProtectedTables(JsonText, Shown):
         """The same after the tables of counts were audited together with what was published before."""
         if together is None:
             return self
-        question = replace(self.question, files=tuple(together.question.files_by_class()))
+        question = replace(self.question, files=tuple(together.question.left_open()))
         return replace(
             self, refusal=together.refusal, is_acceptable=together.is_acceptable, question=question
         )
