@@ -103,7 +103,7 @@ def merge_cells(problem: PatternProblem) -> MergedProblem | None:
 def _groups(sums: csr_array, usable: Bools) -> Ints:
     """The group of every cell, numbered by their first cells; cells that cannot be hidden stay alone."""
     n = len(usable)
-    group = np.arange(n)
+    group: Ints = np.arange(n)
     while True:
         rows = _sums(sums, usable, group, n)
         two = np.flatnonzero(np.diff(rows.indptr) == 2)
@@ -113,7 +113,7 @@ def _groups(sums: csr_array, usable: Bools) -> Ints:
         if not len(ends):
             return _numbered(group)
         edges = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
-        group = connected_components(edges, directed=False)[1][group]
+        group = connected_components(edges, directed=False)[1].astype(np.int64)[group]
 
 
 def _numbered(group: Ints) -> Ints:
