@@ -125,7 +125,7 @@ class KnownError:
     Parameters
     ----------
     problem : Problem or None
-        The problem whose bounds cut intervals; None where intervals are not cut.
+        The problem whose bounds cut intervals; None if intervals are not cut.
     queries : tuple of Query
         Those of the design, and the total where none of them is.
     model : ErrorModel
@@ -219,6 +219,19 @@ def simulate_errors(
             for place, sample in enumerate(_samples(drawn, found, (truth.levels, noisy), level, queries)):
                 samples.setdefault((level, place), []).append(sample)
             n_seen += sample.number.size
+    return known_error(plan, truth.problem, queries, (own, final), samples, n_runs)
+
+
+def known_error(
+    plan: QueryPlan,
+    problem: Problem | None,
+    queries: Sequence[Query],
+    units: tuple[tuple[Floats, ...], tuple[Floats, ...]],
+    samples: dict[tuple[int, int], list[Sample]],
+    n_runs: int,
+) -> KnownError:
+    """The model fitted to all pairs; `units` are each region's own and final ones."""
+    spine, (own, final) = plan.design.spine, units
     model = ErrorModel(
         levels=spine.names,
         queries=tuple(query.name for query in queries),
@@ -233,8 +246,8 @@ def simulate_errors(
         by_level = [samples[level, place] for level in range(spine.n_levels)]
         unions[place] = calibrate_unions(model, spine, place, by_level, own, final, least_pairs=POOLED)
     return KnownError(
-        problem=truth.problem,
-        queries=queries,
+        problem=problem,
+        queries=tuple(queries),
         model=roughened(replace(model, unions=unions), samples),
         own=own,
         final=final,
@@ -590,7 +603,7 @@ def _answer(
 
 
 def _rows_within(inner: Query, outer: Query) -> Ints | None:
-    """Row of `outer` that each row of `inner` lies in; None where one lies in several."""
+    """Row of `outer` that each row of `inner` lies in; None if one lies in several."""
     pairs = np.unique(inner.row_of * outer.n_rows + outer.row_of)
     if len(pairs) != inner.n_rows:
         return None

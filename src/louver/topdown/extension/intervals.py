@@ -22,18 +22,14 @@ import numpy as np
 from louver._arrays import Bools, Floats, Ints
 from louver.engine.engines import Engine
 from louver.run import Run
-from louver.topdown.errors.error_model import ErrorModel, calibrate_unions
 from louver.topdown.errors.intervals import (
     ENOUGH_VALUES,
-    POOLED,
     KnownError,
     Sample,
-    bias_by_size,
-    fit_classes,
     hash_of,
+    known_error,
     own_answers,
     residuals,
-    roughened,
 )
 from louver.topdown.errors.simulate import AssumedTruth, SimulatedCounts, public_seed
 from louver.topdown.estimation.draws import Draws
@@ -108,40 +104,7 @@ def simulate_extension(
         done += 1
     exact = max((s.level for s in first_plan.invariants if not s.labels), default=-1)
     units = _units(extension.plan, queries, samples, exact)
-    return _known(extension.plan, queries, units, samples, done)
-
-
-def _known(
-    plan: QueryPlan,
-    queries: Sequence[Query],
-    units: tuple[Floats, ...],
-    samples: dict[tuple[int, int], list[Sample]],
-    n_runs: int,
-) -> KnownError:
-    """The model fitted to all pairs."""
-    spine = plan.design.spine
-    model = ErrorModel(
-        levels=spine.names,
-        queries=tuple(query.name for query in queries),
-        classes={
-            (level, place): fit_classes(parts, units[level][:, place], units[level][:, place])
-            for (level, place), parts in samples.items()
-        },
-        unions={},
-    )
-    unions = {}
-    for place in range(len(queries)):
-        by_level = [samples[level, place] for level in range(spine.n_levels)]
-        unions[place] = calibrate_unions(model, spine, place, by_level, units, units, least_pairs=POOLED)
-    return KnownError(
-        problem=None,
-        queries=tuple(queries),
-        model=roughened(replace(model, unions=unions), samples),
-        own=units,
-        final=units,
-        simulations=n_runs,
-        bias=bias_by_size(plan, queries, samples),
-    )
+    return known_error(extension.plan, None, queries, (units, units), samples, done)
 
 
 def _has_room(extension: Extension) -> Bools:
