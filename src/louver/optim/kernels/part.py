@@ -227,11 +227,11 @@ def _remembered_calls() -> Iterator[None]:
             known[key] = find(function, context, args, kws)
         return known[key]
 
-    BaseFunction.get_call_type = get_call_type
+    setattr(BaseFunction, "get_call_type", get_call_type)  # noqa: B010 - mypy refuses to assign a method
     try:
         yield
     finally:
-        BaseFunction.get_call_type = find
+        setattr(BaseFunction, "get_call_type", find)  # noqa: B010
 
 
 _known_calls: dict[Any, Any] = {}
