@@ -23,7 +23,7 @@ from louver.release.manifest import Manifest, file_entry, read_manifest
 from louver.release.pages import page_of
 from louver.release.pages.published import in_folder
 from louver.release.promises import stated
-from louver.release.promises.stated import check_parameters
+from louver.release.promises.shapes import check_parameters
 from louver.release.verify import Check, verify
 from louver.release.write import ReleaseWriter
 from louver.report.anonymize import anonymize_report
