@@ -124,7 +124,7 @@ def audit_pieces(
     Returns
     -------
     found : JointAudit or None
-        None if nothing about these records was published before.
+        None if nothing about these people is known to have been published before.
     content : dict
         The content that the register keeps about the pieces.
     """
@@ -136,7 +136,7 @@ def audit_pieces(
         histogram = tabulate(opened, names, schema=schema)
     own = pieces_of(histogram.attributes)
     content = to_content(own, histogram.attributes)
-    if not n_published(register.entries):
+    if not n_published(register.entries) and register.only_in_ledger is None:
         return None, content
     earlier = from_entries(
         register.entries, histogram.attributes, [cross for piece in own for cross in piece.crosses]
@@ -208,8 +208,8 @@ def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) ->
             raise InputError(
                 "option --unit needs the records; leave it out for an outsider's audit.", option="--unit"
             )
-        zeros = _among(zeros, wanted)
-        return request.run.attend(load, options, _listed_attributes(wanted, schema), None, zeros, folder)
+        listed = _listed_attributes(wanted, schema)
+        return request.run.attend(load, options, listed, None, _among(zeros, wanted), folder)
     reading = {**source.opening(), **({} if register is None else {"where": None})}
     with open_source(request.data, **reading, run=request.run) as opened:
         columns = (*opened.columns, *(name for words in source.wide.values() for name in words))
@@ -298,6 +298,8 @@ def _result(
     seconds: float,
 ) -> JointAudit:
     cells = findings.cells
+    ledger = None if register is None else register.only_in_ledger
+    question = replace(findings.question, ledger=ledger)
     summary = AuditSummary(
         targets=len(cells),
         exact=sum(cell.status == "exact" for cell in cells),
@@ -305,8 +307,8 @@ def _result(
         within=sum(cell.status == "within" for cell in cells),
         zero=sum(cell.status == "zero" for cell in cells),
         certified=sum(cell.certified for cell in cells),
-        undecided=sum(cell.is_undecided for cell in cells) + len(findings.question.files),
-        groups=findings.question.groups,
+        undecided=sum(cell.is_undecided for cell in cells) + question.n_open,
+        groups=question.groups,
         seconds=seconds,
     )
     return JointAudit(
@@ -317,12 +319,12 @@ def _result(
         hide=findings.hide,
         earlier=0 if register is None else n_published(register.entries),
         remark=None if register is None else register.remark,
-        is_in_doubt=register is not None and register.is_in_doubt,
+        is_apart_by_word=register is not None and register.is_apart_by_word,
         small=options.small,
         within=options.within,
         fail_on=options.fail_on,
         has_records=loaded.truth is not None,
-        question=findings.question,
+        question=question,
         is_accepted=options.accept_unchecked,
     )
 

@@ -221,7 +221,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoadedTables:
-    """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
+    """Pieces and targets over one domain; `truth` (n_cells,) is None if the records are not known.
 
     `dependencies` are pairs of columns of which the first determines the second, as everyone knows; `near` are those with few exceptions.
     `units` are those of the steward's column; `household` is a column of the records that looks like the number of a household, if the

@@ -253,16 +253,15 @@ class JointAudit(JsonText):
     published : str or None
         Folder to which the tables were written; None if they were not, because cells are disclosed or publication was not requested.
     remark : str or None
-        A note if the register has nothing about these records, or if some publications were left out.
-    is_in_doubt : bool
-        Whether publications that were left out may be about the same people: only the steward's word says that they are not
-        (`new_population`), or a ledger lists them.
+        A note if the register has nothing about these records.
+    is_apart_by_word : bool
+        Whether only the steward's word says that earlier publications are about other people (`new_population`).
     fail_on : str or None
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
         The question, and how far it was answered.
     is_accepted : bool
-        Whether the steward accepts that the question about earlier files of records is open (`accept_unchecked`).
+        Whether the steward accepts that questions about earlier publications are open (`accept_unchecked`).
     """
 
     tables: tuple[str, ...]
@@ -278,13 +277,13 @@ class JointAudit(JsonText):
     earlier: int = 0
     published: str | None = None
     remark: str | None = None
-    is_in_doubt: bool = False
+    is_apart_by_word: bool = False
     is_accepted: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """The verdict: what readers learn, whether to publish, and what was not examined."""
-        return self._judged(self.remark if self.is_in_doubt else None)
+        return self._judged(self.remark if self.is_apart_by_word else None)
 
     def _judged(self, overlap: str | None) -> Verdict:
         s = self.summary
@@ -324,7 +323,7 @@ class JointAudit(JsonText):
         if worst is not None:
             return f"{worst.words or 'a small count is disclosed.'} It is about {worst.description}."
         # The steward's word that these are other people does not stop a publication, nor what the steward accepts.
-        found = self._without_files() if self.is_accepted else self
+        found = self._without_open_questions() if self.is_accepted else self
         question, verdict = found.question, found._judged(None)
         if verdict.level is Level.OK:
             return None
@@ -335,16 +334,15 @@ class JointAudit(JsonText):
 
     @property
     def is_acceptable(self) -> bool:
-        """Whether the publication is refused only because the question about earlier files of records is open."""
+        """Whether the publication is refused only because questions about earlier publications are open."""
         return self.refusal is not None and replace(self, is_accepted=True).refusal is None
 
-    def _without_files(self) -> JointAudit:
-        """The same without the question about earlier files of records."""
-        n_open = len(self.question.files)
+    def _without_open_questions(self) -> JointAudit:
+        """The same without the questions about earlier publications that are open."""
         return replace(
             self,
-            question=replace(self.question, files=()),
-            summary=replace(self.summary, undecided=self.summary.undecided - n_open),
+            question=replace(self.question, files=(), ledger=None),
+            summary=replace(self.summary, undecided=self.summary.undecided - self.question.n_open),
         )
 
     def to_dict(self) -> dict[str, Any]:

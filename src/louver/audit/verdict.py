@@ -43,7 +43,7 @@ class AuditQuestion:
     counts_people : bool
         Whether the steward chose to count people.
     unit : str or None
-        The column of units by which groups were counted; None where they were counted by people.
+        The column of units by which groups were counted; None if they were counted by people.
     near : tuple of (str, str, float)
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
@@ -51,6 +51,9 @@ class AuditQuestion:
     files : tuple of str
         Earlier files of records of which only bounds for each class by itself were used: whether all of it together discloses a small
         count is not known.
+    ledger : str or None
+        Exact publications about these people that a ledger lists and the register does not have, in a sentence: whether they disclose a
+        small count together with the tables is not known.
     """
 
     cells: int
@@ -69,6 +72,7 @@ class AuditQuestion:
     near: tuple[tuple[str, str, float], ...] = ()
     near_small: int | None = None
     files: tuple[str, ...] = ()
+    ledger: str | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -77,8 +81,13 @@ class AuditQuestion:
 
     @property
     def is_answered(self) -> bool:
-        """The same, and whether all that earlier files of records confine was taken into account."""
-        return self.is_complete and not self.files
+        """The same, and whether everything known to be published earlier was taken into account."""
+        return self.is_complete and not self.n_open
+
+    @property
+    def n_open(self) -> int:
+        """Earlier publications of which it is not known what they disclose together with the tables."""
+        return len(self.files) + (self.ledger is not None)
 
     @property
     def is_safe_if_followed(self) -> bool:
@@ -154,15 +163,16 @@ class AuditQuestion:
                 f'Groups were counted by people, not by households (column "{self.household}"): a group that is a single large household '
                 "counts as large."
             )
-        return sentences + self.files_by_class()
+        return sentences + self.left_open()
 
-    def files_by_class(self) -> list[str]:
-        """What earlier files of records may reveal in addition, in sentences."""
-        return [
+    def left_open(self) -> list[str]:
+        """What earlier publications may reveal in addition, in sentences."""
+        sentences = [
             f'Of "{name}" each class was considered by itself: what all classes confine together, that somebody has every label a class '
             "lists and both ends of its intervals, and columns that were not audited, was not."
             for name in self.files
         ]
+        return sentences if self.ledger is None else [*sentences, self.ledger]
 
 
 def judge_answers(
@@ -189,7 +199,7 @@ def judge_answers(
         change = " Changes that would help are below." if has_advice else ""
         return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
     if n_undecided or not question.is_answered:
-        n_cells = n_undecided - len(question.files)
+        n_cells = n_undecided - question.n_open
         many = counted(n_cells, "small count") if n_cells > 0 else "a small count"
         reason = f"It is not known whether {many} can be derived."
         return Verdict(Level.CARE, _remedy(question), (reason, *not_examined))
@@ -240,6 +250,10 @@ def _remedy(question: AuditQuestion) -> str:
     if question.is_complete and question.files:
         return (
             "Publish tables without the columns of the earlier file, or read what was not checked and decide."
+        )
+    if question.is_complete and question.ledger is not None:
+        return (
+            "Audit the exact numbers as tables of the same register, or read what was not checked and decide."
         )
     if question.is_late:
         return "Allow more seconds before you publish."

@@ -36,16 +36,16 @@ class TablePublication:
     Attributes
     ----------
     earlier, together : int or None
-        Tables of the same records published before, and small counts that all of them disclose jointly; None where the
-        table was refused by itself.
+        Tables of the same records published before, and small counts that all of them disclose jointly; None if the table was refused by
+        itself.
     refused : str or None
         Why nothing was published.
     published : str or None
         Folder of the release.
     remark : str or None
-        A note for the case that the register has nothing on these records.
+        A note if the register has nothing about these records.
     verdict : Verdict or None
-        Of the joint audit.
+        The verdict of the joint audit.
     """
 
     earlier: int | None
@@ -65,11 +65,11 @@ class TablePublication:
 
     @property
     def level(self) -> Level:
-        """How bad the news is: that of the joint audit, unless the table was refused."""
+        """The level of the outcome: that of the joint audit, unless the table was refused."""
         return Level.STOP if self.refused is not None or self.verdict is None else self.verdict.level
 
     def sentences(self) -> list[str]:
-        """What to say of it, line by line: the remark, a published table's doubts, and the outcome."""
+        """The outcome, line by line: the remark, the doubts about a published table, and the result."""
         verdict, remark = self.verdict, self.remark
         doubts = verdict is not None and self.published is not None and verdict.level is not Level.OK
         remark = None if remark is None else f"{remark[0].upper()}{remark[1:]}"
@@ -132,7 +132,7 @@ def _refused(found: JointAudit) -> str | None:
 
 
 def as_piece(options: BoundsOptions) -> dict[str, Any]:
-    """The table as a piece: row conditionals, exact or rounded, together with the number of people."""
+    """The table as a piece: exact or rounded row conditionals, together with the number of people."""
     arrangement = options.arrangement()
     piece: dict[str, Any] = {
         "name": arrangement.label,
@@ -175,9 +175,9 @@ class BoundsAnswer(JsonText):
     audit, comparison, suggestions, publication : optional
         The available results.
     recodes : str, optional
-        Folder that the redesigns were written to.
+        Folder to which the redesigns were written.
     fail_on : {"small", "rows", "attribute", "any"}, optional
-        What must not be disclosed.
+        The kind of disclosure that makes `passed` false.
     """
 
     audit: BoundsAudit | None = None

@@ -40,7 +40,7 @@ class Solve(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism:
-    """A way to release group sizes.
+    """A mechanism that releases group sizes.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Mechanism:
     is_weighted : bool
         Whether levels are weighted by their noise.
     check_size : callable or None
-        Refuses numbers of cells and groups for which `solve` does not finish.
+        Refuses numbers of cells and groups for which `solve` would not finish.
     simulate : callable or None
         A faster way to the same optimum, or close to it, for simulations.
     """
@@ -117,9 +117,9 @@ MECHANISMS = {
 
 
 def find_mechanism(name: str | None, neighbours: Relation) -> Mechanism:
-    """Return the mechanism of that name; without one, that with the least error for the neighbours.
+    """Return the mechanism of that name; without a name, the one with the least error for the neighbours.
 
-    A whole unit changes one size, but as many suffix counts as it is large: sizes are measured for these neighbours.
+    A whole unit changes one size, but a number of suffix counts equal to its size, so sizes are measured for these neighbours.
 
     Examples
     --------

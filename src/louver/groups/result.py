@@ -49,7 +49,7 @@ class GroupRelease(JsonText, Shown):
     Attributes
     ----------
     plan : SizePlan
-        What was measured, and with what noise.
+        What was measured, and with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
     simulated : SimulatedErrors
@@ -57,7 +57,7 @@ class GroupRelease(JsonText, Shown):
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
     is_private : bool
-        False for seeded noise, and where the noise is smaller than the sensitivity requires.
+        False for seeded noise, and if the noise is smaller than the sensitivity requires.
     is_domain_from_data : bool
         Whether the list of regions was taken from the data, which discloses it exactly.
     head : Head or None
@@ -65,7 +65,7 @@ class GroupRelease(JsonText, Shown):
     debited : str or None
         The debit, in the ledger's measure and relation.
     agreement : Agreement or None
-        The release of people that the sizes agree with.
+        The release of people with which the sizes agree.
     """
 
     plan: SizePlan
@@ -95,7 +95,7 @@ class GroupRelease(JsonText, Shown):
 
     @property
     def sizes(self) -> range:
-        """The sizes that the columns of `counts` stand for."""
+        """The sizes for which the columns of `counts` stand."""
         return range(self.plan.first_size, self.plan.largest_size + 1)
 
     @property
@@ -184,7 +184,7 @@ class GroupRelease(JsonText, Shown):
 
     @property
     def invariants(self) -> list[str]:
-        """What the guarantee takes as known; nothing here is protected."""
+        """What the guarantee assumes to be known, and does not protect."""
         known = []
         if self.plan.total is Total.PUBLIC:
             known.append("the list of units and their regions, hence the total number of groups")
@@ -249,12 +249,12 @@ class GroupRelease(JsonText, Shown):
 
     @property
     def _not_protected(self) -> list[str]:
-        """What this release does not protect, and what the one that it agrees with does not."""
+        """What this release and the one with which it agrees do not protect."""
         first = [] if self.agreement is None else self.agreement.manifest.privacy.get("not_protected") or ()
         return [*self.plan.not_protected, *first]
 
     def _first_loss(self) -> dict[str, Any]:
-        """The privacy loss of the release that this one agrees with, which covers the same people."""
+        """The privacy loss of the release with which this one agrees, which covers the same people."""
         if self.agreement is None:
             return {}
         first = self.agreement.manifest.privacy

@@ -6,7 +6,7 @@ A debit is *reserved* with a fresh key before anything is drawn, and *sealed* on
 
 Notes
 -----
-An object holds a path and nothing else; each operation opens the file anew. It can be shared by threads
+An object holds a path and nothing else; each operation opens the file again. It can be shared by threads
 and carried over a fork.
 """
 

@@ -1,4 +1,4 @@
-"""How likely a record of a sample is to be linked to the right person, for each set of columns that an attacker may know.
+"""The probability that a record of a sample is linked to the right person, for each set of columns that an attacker may know.
 
 Every scenario is a set of columns. A record of the file is compared with the people of the population: by its sampling weight, by the
 size of the population, or, where neither is known, as if the file were the whole population, which is the safe assumption.

@@ -177,7 +177,8 @@ def _searched(
         waived=len(solved.judged.waived),
         earlier=None if register is None else len(register.entries),
         apart=None if register is None else register.remark,
-        is_in_doubt=register is not None and register.is_in_doubt,
+        is_apart_by_word=register is not None and register.is_apart_by_word,
+        ledger=None if register is None else register.only_in_ledger,
         n_counts=sum(loaded.cells[number].is_count for number in solved.judged.primary),
         shown_before=() if register is None else shown_by_files(register, options),
     )

@@ -43,8 +43,10 @@ class Question:
         Tables and files that were published before about the same people and were examined together with these; None without a register.
     apart : str or None
         A note if the register has nothing about these people, or if some of its publications are left out.
-    is_in_doubt : bool
-        Whether `apart` speaks of publications that may be about the same people.
+    is_apart_by_word : bool
+        Whether only the steward's word says that the people of earlier publications are different.
+    ledger : str or None
+        Exact publications about these people that a ledger lists and the register does not have, in a sentence.
     n_counts : int
         Primary cells that are counts, for which contributors are not considered.
     shown_before : tuple of str
@@ -65,7 +67,8 @@ class Question:
     waived: int
     earlier: int | None = None
     apart: str | None = None
-    is_in_doubt: bool = False
+    is_apart_by_word: bool = False
+    ledger: str | None = None
     n_counts: int = 0
     shown_before: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -119,7 +122,7 @@ class Question:
                 "or know numbers of other people beforehand, can learn more.",
                 "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
             ]
-        if self.apart is not None and not self.is_in_doubt:
+        if self.apart is not None and not self.is_apart_by_word:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_noisy:
             return [*sentences, *self.files]
@@ -139,7 +142,7 @@ class Question:
     def doubts(self) -> list[str]:
         """Questions that were not examined and could matter here, in sentences."""
         sentences = []
-        if self.is_in_doubt and self.apart is not None:
+        if self.is_apart_by_word and self.apart is not None:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
         if self.is_circle:
             sentences.append(
@@ -152,6 +155,8 @@ class Question:
                 "not checked."
             )
         sentences += self.files
+        if self.ledger is not None and self.ledger not in self.files:
+            sentences.append(self.ledger)
         for first, second in self.dependent:
             sentences.append(
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of '
@@ -184,7 +189,8 @@ def question_of(
     waived: int,
     earlier: int | None = None,
     apart: str | None = None,
-    is_in_doubt: bool = False,
+    is_apart_by_word: bool = False,
+    ledger: str | None = None,
     n_counts: int = 0,
     shown_before: tuple[str, ...] = (),
 ) -> Question:
@@ -210,7 +216,8 @@ def question_of(
         waived=waived,
         earlier=earlier,
         apart=apart,
-        is_in_doubt=is_in_doubt,
+        is_apart_by_word=is_apart_by_word,
+        ledger=ledger,
         n_counts=n_counts,
         shown_before=shown_before,
     )

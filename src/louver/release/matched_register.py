@@ -39,10 +39,11 @@ class MatchedRegister:
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
-        A note for the reader where the register has nothing about these people, or where some publications are left out.
-    is_in_doubt : bool
-        Whether some publication that is left out may be about these people: only the steward's word says that it is not, or a ledger
-        lists it.
+        A note for the reader if the register has nothing about these people, or if some of its publications are left out.
+    is_apart_by_word : bool
+        Whether only the steward's word says that the people of some publication are different.
+    only_in_ledger : str or None
+        A sentence about the exact publications about these people that a ledger lists and the register does not have.
     """
 
     register: Register
@@ -51,7 +52,8 @@ class MatchedRegister:
     same: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
     remark: str | None = None
-    is_in_doubt: bool = False
+    is_apart_by_word: bool = False
+    only_in_ledger: str | None = None
 
     @property
     def key(self) -> bytes:
@@ -91,13 +93,9 @@ class MatchedRegister:
         register = Register(folder)
         exact = published_exactly(data, table=source.table, query=source.query, run=run)
         if not register.entries and not is_publishing:
-            listed_elsewhere = _only_in_ledger(exact, ())
+            only_in_ledger = _only_in_ledger(exact, ())
             return cls(
-                register=register,
-                entries=(),
-                sketch=None,
-                remark=_together(IS_NEW, listed_elsewhere),
-                is_in_doubt=listed_elsewhere is not None,
+                register=register, entries=(), sketch=None, remark=IS_NEW, only_in_ledger=only_in_ledger
             )
         known = {entry.records: register.sketch(entry.records) for entry in register.entries}
         name = name_of(data, source.table)
@@ -131,15 +129,15 @@ class MatchedRegister:
             remark = f"{sentence}; {word} they count as other people."
         if is_new_population:
             apart |= {entry.records for entry in strange}
-        listed_elsewhere = _only_in_ledger(exact, entries)
         return cls(
             register=register,
             entries=entries,
             sketch=sketch,
             same=frozenset(same - {own}),
             apart=frozenset(apart),
-            remark=_together(remark, listed_elsewhere),
-            is_in_doubt=bool(in_doubt) or listed_elsewhere is not None,
+            remark=remark,
+            is_apart_by_word=bool(in_doubt),
+            only_in_ledger=_only_in_ledger(exact, entries),
         )
 
     def append(self, content: Mapping[str, Any]) -> str:
@@ -161,16 +159,9 @@ def _only_in_ledger(exact: Sequence[str], entries: Sequence[RegisterEntry]) -> s
     left = list(dict.fromkeys(left))
     more = "" if len(left) <= MOST_NAMED else f"; and {len(left) - MOST_NAMED:,} more"
     return (
-        "a ledger lists exact publications about these people that are not in the register and were not checked together with the new "
+        "A ledger lists exact publications about these people that are not in the register and were not checked together with the new "
         f"one: {'; '.join(left[:MOST_NAMED])}{more}."
     )
-
-
-def _together(remark: str | None, listed_elsewhere: str | None) -> str | None:
-    """Two remarks as one."""
-    if remark is None or listed_elsewhere is None:
-        return remark or listed_elsewhere
-    return f"{remark} {listed_elsewhere[0].upper()}{listed_elsewhere[1:]}"
 
 
 def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Options that several verbs share: who the people of a register are, and which units (households) they belong to."""
+"""Options that several verbs share: how the people of a register are identified, and their units (households)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def person(group: str) -> Any:
     """The field `person`."""
     return option(
         None,
-        "With --register: column that identifies a person; kept as keyed hashes, never published.",
+        "With --register: column that identifies a person; stored as keyed hashes, never published.",
         metavar="COLUMN",
         group=group,
     )
@@ -41,7 +41,7 @@ def accept_unchecked(group: str) -> Any:
     """The field `accept_unchecked`."""
     return option(
         False,
-        "Publish although it is not known what the tables and an earlier file of records in the register disclose together.",
+        "Publish although it is not known what the tables disclose together with an earlier file of records, or with exact numbers of a ledger.",
         group=group,
     )
 

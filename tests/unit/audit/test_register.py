@@ -297,22 +297,41 @@ def test_exact_publications_that_only_a_ledger_lists_are_a_doubt(tmp_path: Path)
     ledger = Ledger.create(
         tmp_path / "people.csv.ledger", measure=Measure.EPSILON, neighbours=Relation.CHANGE_RECORD
     )
-    asked = {"tables": [{"name": "towns", "by": ["town"]}], "registry": tmp_path / "register"}
+    asked = {
+        "tables": [{"name": "towns", "by": ["town"]}],
+        "registry": tmp_path / "register",
+        "fail_on": "small",
+    }
     assert lv.audit(path, **asked).verdict.level is Level.OK
     ledger.disclose('topdown: the counts of invariant "ill"', dataset=fingerprint(path), people=People(path))
-    for kept in ({}, {"publish": tmp_path / "one"}, {}):
+    for kept in ({}, {"publish": tmp_path / "one"}, {"publish": tmp_path / "one", "accept_unchecked": True}):
         found = lv.audit(path, **asked, **kept)
         assert found.verdict.level is Level.CARE and 'of invariant "ill"' in " ".join(found.verdict.reasons)
+        assert found.summary.undecided == 1 and not found.passed
+        assert (found.published is None) == ("accept_unchecked" not in kept)
+        assert found.is_acceptable == ("accept_unchecked" not in kept)
     assert lv.verify(tmp_path / "one").passed
-    protected = lv.protect(
+    hidden = {
+        "tables": [{"name": "ill", "by": ["ill"]}],
+        "rules": [{"rule": "frequency", "minimum": 3}],
+        "registry": tmp_path / "new",
+    }
+    protected = lv.protect(path, **hidden, out=tmp_path / "two")
+    assert 'of invariant "ill"' in str(protected.verdict)
+    assert protected.is_acceptable and protected.published is None
+    protected = lv.protect(path, **hidden, out=tmp_path / "two", accept_unchecked=True)
+    assert protected.published and protected.verdict.level is Level.CARE
+    assert str(protected.verdict).count('of invariant "ill"') == 1
+    file = lv.anonymize(
         path,
-        tables=[{"name": "ill", "by": ["ill"]}],
-        rules=[{"rule": "frequency", "minimum": 3}],
-        registry=tmp_path / "register",
+        quasi=["town"],
+        sensitive=["ill"],
+        k=3,
+        steps=1,
+        registry=tmp_path / "file",
+        out=tmp_path / "three",
     )
-    assert protected.verdict.level is Level.CARE and 'of invariant "ill"' in " ".join(
-        protected.verdict.reasons
-    )
+    assert file.verdict.level is Level.CARE and 'of invariant "ill"' in str(file.verdict)
     copy = tmp_path / "copy.parquet"
     pa.parquet.write_table(pa.csv.read_csv(path).take(list(reversed(range(39)))), copy)
     assert lv.audit(copy, **asked).verdict.level is Level.CARE

@@ -38,7 +38,7 @@ RULES = {
         {"p": "Estimated afterwards to within (percent)", "q": "Known beforehand to within (percent)"},
     ),
 }
-"""Rule -> its title, and what its numbers mean."""
+"""Rule -> its title, and the meaning of its numbers."""
 WHOLE = ("minimum", "n")
 PINS = {
     "": "as the search decides",
@@ -57,7 +57,7 @@ TIMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass
 class Protects:
-    """What the page keeps between visits."""
+    """State of the page between visits."""
 
     attributes: list[str] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Protects:
         Raises
         ------
         InputError
-            If there is no reason: it goes into the report.
+            If there is no reason, which the report needs.
         """
         if decision and not reason:
             raise InputError("give a reason: it goes into the report.")

@@ -1,8 +1,8 @@
 """Mechanisms that add noise to cumulative counts, then find the closest consistent table: M_c^dp, M_c^r, M_c^ch, and louver's own.
 
 Fioretto, Van Hentenryck & Zhu (2021), sections 8 and 9. In M_c^ch (section 9.2) one person changes as many entries of a level's chain as
-the level has regions (ERRATA G1), so the published noise is too small by that factor: NOT PRIVATE as published. Honest noise makes it
-useless; it is here to reproduce Table 7.
+the level has regions (ERRATA G1), so the published noise is too small by that factor: NOT PRIVATE as published. Correct noise makes it
+useless; it is included to reproduce Table 7.
 
 In louver's own mechanism, groups of a given size or less are counted if the list of units is public; otherwise groups of a given size or
 more, which change by one entry whenever a person is added or removed (ERRATA G2). Post-processing weights each level by its noise:
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 MOST_TOLERANCE = 0.5
-"""Rounding never starts farther than this from the real-valued optimum, in counts."""
+"""Largest distance from the real-valued optimum, in counts, at which rounding starts."""
 
 LEAST_TOLERANCE = 0.01
-"""A closer solution does not change the rounded result."""
+"""Tolerance below which a closer solution does not change the rounded result."""
 
 NOISE_PARTS = 40
-"""A solution closer than this fraction of the smallest noise changes no error by a hundredth."""
+"""Fraction of the smallest noise: a closer solution changes no error by a hundredth."""
 
 
 def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -95,7 +95,7 @@ SIMULATION_PARTS = 10
 """Factor by which simulations may stop farther from the optimum: on average a fiftieth of the noise."""
 
 LEAST_VARIANCE = 1e-6
-"""Noise of less variance is treated as zero from here on; the variance itself may have underflowed to zero."""
+"""Variance below which noise is treated as zero; the variance itself may have underflowed to zero."""
 
 
 def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -103,8 +103,8 @@ def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
     Notes
     -----
-    **Departs** from Algorithm 2: regions are not made monotone one by one, and consistency is sought in the cumulative counts, where
-    the noise is independent, not in their differences.
+    **Departs** from Algorithm 2: regions are not made monotone one by one, and consistency is enforced in the cumulative counts, where the
+    noise is independent, not in their differences.
 
     Both kinds of counts are equally private with a public total. Prefix counts are measured there because every size beyond a
     region's largest group measures the region's number of groups once more; suffix counts measure zeros instead.
@@ -119,7 +119,7 @@ def solve_joint(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
 
 
 def solve_joint_relaxed(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
-    """The same, near the optimum and with every value rounded independently, so sums may be violated: for simulations."""
+    """The same, but only near the optimum and with every value rounded independently, so sums may be violated; for simulations."""
     near = SIMULATION_PARTS * tolerance(noisy)
     if noisy.total is None:
         counts = sizes_of(np.rint(_fitted(noisy, noisy.rows, near, run)), SizeQuery.SUFFIX)

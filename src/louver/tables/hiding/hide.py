@@ -75,7 +75,7 @@ class Hiding:
     hidden : bool array
         The pattern.
     witnesses : tuple of Witness or None
-        A change for every demand; None where the pattern does not meet it.
+        A change for every demand; None if the pattern does not meet it.
     cost, bound : float
         Cost of the pattern, and a lower bound on the cost of any pattern that meets all demands that can be met.
     is_optimal : bool

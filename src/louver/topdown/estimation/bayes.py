@@ -36,7 +36,7 @@ __all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride"]
 FEWEST = 20
 """Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
 
-MOST_REGIONS = 4_000  # whose cells a prior is learnt from
+MOST_REGIONS = 4_000  # maximum number of regions from whose cells a prior is learnt
 
 _Sample = tuple[Families | None, Entries, Floats, Floats]
 

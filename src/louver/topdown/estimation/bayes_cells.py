@@ -37,8 +37,8 @@ __all__ = ["CellPrior", "cell_evidence", "leans_on_marginals", "learn_cells"]
 
 N_BINS, LOWEST_BIN = 12, -3  # bins of the logarithm of the expected count
 STEP = 0.2
-EXPONENTS = STEP * np.arange(-15.0, 26.0)  # of what is common to a group of cells
-DEPARTURES = STEP * np.arange(-5.0, 6.0)  # of what is a cell's own
+EXPONENTS = STEP * np.arange(-15.0, 26.0)  # logarithm of the factor common to a group of cells
+DEPARTURES = STEP * np.arange(-5.0, 6.0)  # logarithm of the factor of a single cell
 SCALES = np.concatenate([[0.0], np.exp(STEP * np.arange(-20.0, 31.0))])  # products of both, zero first
 VARIATION = 0.12  # variation of a count's mean beyond Poisson
 N_STEPS = 12  # steps of the EM algorithm

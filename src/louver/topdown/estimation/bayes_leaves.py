@@ -37,7 +37,7 @@ SIZE_STEPS = np.concatenate(
     [[0], 3 * np.arange(-13, 11)]
 )  # exponents, in steps of the tables; the first is zero itself
 FACTOR_STEPS = np.concatenate([[0], 4 * np.arange(-7, 8)])
-VARIATION = 0.2  # of a count's mean beyond Poisson's
+VARIATION = 0.2  # variation of a count's mean beyond Poisson
 SIZE_CLASSES, COVARIATE_CLASSES = (
     3,
     6,
