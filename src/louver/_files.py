@@ -40,7 +40,7 @@ def try_lock(descriptor: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FolderLock:
-    """A folder that this process has locked until `close`; the descriptor is None where folders cannot be locked."""
+    """A folder that this process has locked until `close`; the descriptor is None if folders cannot be locked."""
 
     descriptor: int | None
 

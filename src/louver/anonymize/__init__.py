@@ -151,7 +151,7 @@ class _Place:
     @property
     def unasked(self) -> str | None:
         """Earlier publications about these people with which this file was not compared."""
-        return None if self.register is None else _unasked(self.register, is_compared=self.is_compared)
+        return None if self.register is None else _not_compared(self.register, is_compared=self.is_compared)
 
     @property
     def remark(self) -> str | None:
@@ -210,7 +210,7 @@ def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run
     )
 
 
-def _unasked(register: MatchedRegister, *, is_compared: bool) -> str | None:
+def _not_compared(register: MatchedRegister, *, is_compared: bool) -> str | None:
     if register.is_apart_by_word:
         return register.remark
     if register.only_in_ledger is not None:

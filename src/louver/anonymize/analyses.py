@@ -1,7 +1,7 @@
 """Which analyses survive: chosen means, shares and regressions before and after, side by side with their intervals.
 
 After generalisation every interval and set is replaced by draws (`release.draws`), and the estimates of several copies are combined, as a
-careful analyst of the published file would do. The results describe confidential records and stay inside.
+careful analyst of the published file would do. The results describe confidential records and are for internal use only.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from louver.anonymize.load import Codebook, HeldFile
 from louver.anonymize.methods import Method, method_of, priced_bound
 from louver.anonymize.methods.freeform import FreeformGroups
 from louver.anonymize.methods.method import close_as_published
-from louver.anonymize.metrics import Reached, reached_by
+from louver.anonymize.metrics import MeasuredLimits, measured_diversity
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import AnonymizeProblem, Grouping, Partition, column_as_published
 from louver.anonymize.recoding import Recoded
@@ -60,7 +60,7 @@ class ClassesOfPart:
     units, likely_units : int64 (pairs, 2) or None
         Each class with each of its units: the given units, and those in a column that looks like unit numbers.
     stopped : Stopped or None
-        Where a limit ended the search.
+        The stage at which a limit ended the search.
     is_exception : bool (classes,) or None
         Which classes are exceptions to one recoding for the whole file.
     """
@@ -74,7 +74,7 @@ class ClassesOfPart:
     n_unique: int
     n_suppressed: int
     tally: Tally
-    reached: tuple[Reached, ...]
+    reached: tuple[MeasuredLimits, ...]
     status: Status
     method: str
     bound: int | None
@@ -219,7 +219,7 @@ def describe(
         tally=tally(
             bins, [b.of_records[v] for b, v in zip(bins, values, strict=False)], published, answer.sizes
         ),
-        reached=reached_by(problem, answer),
+        reached=measured_diversity(problem, answer),
         status=answer.status,
         method=answer.method,
         bound=answer.lower_bound,

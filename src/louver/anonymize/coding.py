@@ -183,7 +183,7 @@ def quasi_identifier(
     options: AnonymizeOptions,
     recode: Recode | None,
 ) -> tuple[Attribute, QuasiColumn]:
-    """One column of the problem, the rows of the population below those of the sample, with the attribute that its codes belong to."""
+    """One column of the problem, the rows of the population below those of the sample, and the attribute whose codes it holds."""
     n = sample.n_rows
     weight = options.weights.get(name, 1.0)
     if options.normalise:

@@ -75,7 +75,7 @@ class Intersection:
     learnt : tuple of (sensitive column, records)
         Records whose value is certain from two releases together but not from either alone.
     link : str or None
-        The key by which people were looked up with their earlier values; None where current values were used.
+        The key by which people were looked up with their earlier values; None if current values were used.
     """
 
     releases: tuple[str, ...]

@@ -33,20 +33,20 @@ from louver.run import Run
 
 __all__ = [
     "NEARLY",
+    "InferableValues",
+    "MeasuredLimits",
     "PublishedClasses",
-    "Reached",
     "Risk",
     "UnitsFound",
     "Utility",
-    "WorkedOut",
     "count_alike",
     "count_alone",
     "count_alone_in_units",
     "derivable_values",
     "looks_of_units",
+    "measured_diversity",
     "published_classes",
     "published_losses",
-    "reached_by",
     "risk_of",
     "utility_of",
 ]
@@ -303,7 +303,7 @@ def _printed(published: PublishedColumn, as_bounds: bool) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class MeasuredLimits:
     """The l of the least diverse class and the t of the most distant class of a release, for one sensitive column.
 
     Attributes
@@ -312,7 +312,7 @@ class Reached:
         The least number of distinct values, the exponential of the least entropy, or the greatest l for which all classes are (c,
         l)-diverse; None if no l is required.
     t : float or None
-        Largest distance from the published table; None where no t is required.
+        Largest distance from the published table; None if no t is required.
     distance : str
         The distance in which t is measured.
     """
@@ -328,7 +328,7 @@ class Reached:
         return f"{self.name}: {', '.join(found)}"
 
 
-def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ...]:
+def measured_diversity(problem: AnonymizeProblem, answer: Grouping) -> tuple[MeasuredLimits, ...]:
     """The l and t of the classes, measured on the published records alone."""
     members = np.flatnonzero(answer.labels != SUPPRESSED)
     if not problem.sensitive or not len(members):
@@ -351,7 +351,7 @@ def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ..
                 max(farthest, distance(limits, s, counts)),
             )
     return tuple(
-        Reached(
+        MeasuredLimits(
             name=required.name,
             l=None
             if required.l is None
@@ -380,7 +380,7 @@ NEARLY = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkedOut:
+class InferableValues:
     """What columns that are published unchanged reveal about one quasi-identifier.
 
     Attributes
@@ -415,7 +415,7 @@ def derivable_values(
     published: Sequence[PublishedColumn],
     group_of: Ints,
     run: Run,
-) -> tuple[WorkedOut, ...]:
+) -> tuple[InferableValues, ...]:
     """For every quasi-identifier, how many of its generalised values the unchanged columns reveal.
 
     Parameters
@@ -502,7 +502,7 @@ def count_alike(values: pa.ChunkedArray, classes: Ints) -> int:
 
 def _of_one(
     name: str, values: Floats, is_generalised: Bools, known: Sequence[tuple[str, Ints]], run: Run
-) -> WorkedOut:
+) -> InferableValues:
     _, codes = np.unique(values, return_inverse=True)
     exactly = nearly = np.zeros(len(codes), np.bool_)
     most, best = 0, ""
@@ -513,7 +513,7 @@ def _of_one(
         if found > most:
             most, best = found, other
         exactly, nearly = exactly | is_exact, nearly | is_near
-    return WorkedOut(
+    return InferableValues(
         name=name,
         generalised=int(is_generalised.sum()),
         exactly=int((exactly & is_generalised).sum()),

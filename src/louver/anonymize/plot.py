@@ -103,7 +103,7 @@ def plot_analyses(found: Comparisons) -> Figure:
 
 
 def _in_half_widths(term: TermComparison) -> tuple[float, float, float] | None:
-    """The interval after and its middle, from the original estimate, cut off at the margin; None where there is none."""
+    """The interval after and its middle, from the original estimate, cut off at the margin; None if there is none."""
     if term.after is None or term.after_lower is None or term.after_upper is None:
         return None
     half = (term.before_upper - term.before_lower) / 2

@@ -454,7 +454,7 @@ class Partition:
     loss : int
         Units lost.
     lower_bound : int or None
-        Units that every partition loses at least; None where no bound is known.
+        Units that every partition loses at least; None if no bound is known.
     status : Status
     method : str
     subproblem_sizes : tuple of int

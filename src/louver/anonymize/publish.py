@@ -26,11 +26,11 @@ from louver.anonymize.load import Codebook, HeldFile
 from louver.anonymize.lookup import Coding, KnownPeople
 from louver.anonymize.methods import method_of
 from louver.anonymize.metrics import (
+    InferableValues,
+    MeasuredLimits,
     PublishedClasses,
-    Reached,
     Risk,
     UnitsFound,
-    WorkedOut,
     count_alike,
     count_alone,
     count_alone_in_units,
@@ -86,7 +86,7 @@ class Arranged:
     ----------
     texts : mapping of str to Texts
         For each sensitive column with requirements.
-    worked_out : tuple of WorkedOut
+    worked_out : tuple of InferableValues
         Empty if this was not counted.
     n_alone : int
         Number of records that no other record equals in every column.
@@ -96,7 +96,7 @@ class Arranged:
 
     table: pa.Table | RecordsOnDisk
     texts: Mapping[str, Texts]
-    worked_out: tuple[WorkedOut, ...]
+    worked_out: tuple[InferableValues, ...]
     n_alone: int
     alike: tuple[tuple[str, int], ...]
 
@@ -471,7 +471,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
-def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
+def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[MeasuredLimits, ...]:
     """The weakest values over all parts."""
     return tuple(
         min(lines, key=lambda line: line.l or 0.0)

@@ -20,7 +20,7 @@ from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver.anonymize.columns import Guarantee
 from louver.anonymize.comparison import BeforeAndAfter
-from louver.anonymize.metrics import Reached, Risk, UnitsFound, Utility, WorkedOut
+from louver.anonymize.metrics import InferableValues, MeasuredLimits, Risk, UnitsFound, Utility
 from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
 from louver.data.write import write_csv
@@ -75,7 +75,7 @@ class AnonymizedRelease(JsonText, Shown):
         Mean share of each quasi-identifier that is lost, measured only by its own published values.
     dictionary : pyarrow.Table
         Every column of the source with its role, its kind and its treatment.
-    worked_out : tuple of WorkedOut
+    worked_out : tuple of InferableValues
         How many generalised values can be inferred from the columns published unchanged; internal only.
     classes : pyarrow.Table or None
         k-map: the published combinations and the people of the population that each one matches.
@@ -101,7 +101,7 @@ class AnonymizedRelease(JsonText, Shown):
         The loss of classes generalised one by one, if one recoding holds for the whole file; internal only.
     promises : tuple of mappings
         What `verify` recomputes from the file.
-    reached : tuple of Reached
+    reached : tuple of MeasuredLimits
         The l and t that the classes have, for each sensitive column with requirements.
     stages : mapping of str to float
         Seconds for reading, the first answer, the bound, the search and the output; internal only.
@@ -133,7 +133,7 @@ class AnonymizedRelease(JsonText, Shown):
     mapping: pa.Table
     published_losses: list[tuple[str, float]]
     dictionary: pa.Table
-    worked_out: tuple[WorkedOut, ...]
+    worked_out: tuple[InferableValues, ...]
     classes: pa.Table | None
     guarantee: Guarantee
     method: str
@@ -153,7 +153,7 @@ class AnonymizedRelease(JsonText, Shown):
     units_found: UnitsFound | None = None
     n_exceptions: int = 0
     stopped: Stopped | None = None
-    reached: tuple[Reached, ...] = ()
+    reached: tuple[MeasuredLimits, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
     part_sizes: tuple[int, ...] = ()

@@ -128,7 +128,7 @@ class Tag(TextElement):
 
 
 def tag(name: str, classes: str = "", text: str = "", **attributes: Any) -> Tag:
-    """An HTML element; use it with `with` to put others into it."""
+    """An HTML element; use it in a `with` statement to put others into it."""
     return Tag(name, classes, text, **attributes)
 
 
@@ -284,7 +284,7 @@ def listed(name: str, text: str, remove: Callable[[], Any]) -> None:
 
 
 def tried(place: Tag, work: Callable[[], Any], text: str) -> bool:
-    """Do something, and say in a place that it was done, or why it was not."""
+    """Do something, and report in an element that it was done, or why it was not."""
     place.clear()
     with place:
         try:
@@ -351,7 +351,7 @@ class RunBar:
             pass
 
     def _add(self) -> None:
-        """Draw what comes before Cancel."""
+        """Draw the elements before Cancel."""
 
     def stand(self, lost: float, least: float | None) -> None:
         """The progress of a search."""
@@ -372,7 +372,7 @@ class RunBar:
             self._session.cancel(self._lane, key)
 
     def tell(self, sentence: str) -> None:
-        """Say why there is no result; an empty sentence clears it."""
+        """Show why there is no result; an empty sentence clears the message."""
         self.sentence = sentence
         if self.is_gone:
             return
@@ -382,7 +382,7 @@ class RunBar:
                 problem(sentence)
 
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
-        """The result of a job, or None if it was cancelled, came too late, or failed, which the bar then reports."""
+        """The result of a job, or None if it was cancelled, came too late or failed, in which case the bar reports it."""
         self.is_cancelled = False
         self.tell("")
         with self._showing(key):
@@ -475,7 +475,7 @@ def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
 
 
 def number_tile(number: str, legend: str) -> None:
-    """A number and what it counts."""
+    """A number with a legend."""
     with Tag("div", "tile"), Tag("div"):
         Tag("b", text=number)
         Tag("span", text=legend)

@@ -87,25 +87,25 @@ async def open_report(session: Session, bar: RunBar, name: str) -> None:
 
 
 class MayBeOthers(Protocol):
-    """State of a page: whether the steward says that these people are not those in the register."""
+    """State of a page: whether the steward states that these people are not those in the register."""
 
     new_population: bool
 
 
 class Registering(MayBeOthers, Protocol):
-    """State of a page: also whether everything in the register is taken into account."""
+    """State of a page, including whether everything in the register is taken into account."""
 
     with_register: bool
 
 
 class MayCountPeople(Protocol):
-    """State of a page: whether the steward says that people are counted although households are known."""
+    """State of a page: whether the steward states that people are counted although households are known."""
 
     count_people: bool
 
 
 def people_choices(session: Session, page_state: MayBeOthers, names: Sequence[str]) -> None:
-    """Ask how the register recognises these people: by a column of their own, or not at all, because they are different people.
+    """Ask how the register recognises these people: by a column of person keys, or not at all, because they are different people.
 
     `names` are the columns that may hold a person key; counted data have none. The key is the same on all pages.
     """
@@ -158,9 +158,9 @@ class Publishing:
     about : str
         Description of the publication, and the questions to answer first.
     job : callable
-        Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with
-        `refused`, why nothing was published, or None; with `verdict`, that of the verb on what was published; and with `remark`,
-        what to know besides.
+        Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with `refused`, the
+        reason why nothing was published, or None; with `verdict`, the verb's verdict on what was published; and with `remark`, further
+        information.
     choices : callable, optional
         Draws further choices.
     """
@@ -193,7 +193,7 @@ class Publishing:
         self._state.name = value.strip()
 
     async def publish(self) -> None:
-        """Publish, or say why not."""
+        """Publish, or show why not."""
         name = self._state.name
         self._message.clear()
         try:

@@ -1,4 +1,4 @@
-"""Numbers and dates as readers see them, and what they type."""
+"""Numbers and dates as shown to readers, and numbers that readers type."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def amount_text(amount: object) -> str:
 
 
 def date_text(stamp: str) -> str:
-    """A day, from the time that a manifest or a ledger keeps.
+    """A day, from the time recorded in a manifest or a ledger.
 
     Examples
     --------

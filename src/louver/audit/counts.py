@@ -140,7 +140,7 @@ def bounds_of_mark(table: AuditTableOptions, hidden: IntArray | None) -> tuple[i
     Parameters
     ----------
     hidden : int64 or None
-        True counts of all hidden cells of the table, totals included; None where the records are not known.
+        True counts of all hidden cells of the table, totals included; None if the records are not known.
 
     Notes
     -----

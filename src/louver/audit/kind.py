@@ -55,7 +55,7 @@ class TableKind(Protocol):
         """The content of the table as it was published, checked against the records if they are known."""
 
     def lines(self, table: AuditTableOptions, piece: Piece, domain: Domain) -> Iterator[tuple[Any, ...]]:
-        """The lines of the published table: a label of each attribute, and the number; None where it is hidden."""
+        """The lines of the published table: a label of each attribute, and the number; None if it is hidden."""
 
     def parameters(self, table: AuditTableOptions, piece: Piece) -> Mapping[str, int]:
         """Entries of the manifest about the table, in addition to its description."""

@@ -274,7 +274,7 @@ def file_piece(
     margins = [*found.by_class(), found.in_all()]
     crosses = [found.restricted(cross) for cross in others]
     margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
-    named = {column for cross in others for column in cross.names}
+    used = {column for cross in others for column in cross.names}
     says_more = (
         bool(file["too_large"])
         or len(found.held) < len(file["columns"])
@@ -286,7 +286,7 @@ def file_piece(
         name=name,
         margins=tuple(margins),
         is_file=True,
-        states_more=says_more and not named.isdisjoint(found.columns),
+        states_more=says_more and not used.isdisjoint(found.columns),
     )
 
 

@@ -205,7 +205,7 @@ def _group(loaded: LoadedTables, name: str, cross: Cross, only_below: int | None
 
 
 def _is_small(group: TargetCells, below: int) -> NDArray[np.bool_]:
-    """Nonempty cells with few people; none where the records are not known."""
+    """Nonempty cells with few people; none if the records are not known."""
     if group.sizes is None:
         return np.zeros(len(group.cells), dtype=bool)
     return np.asarray((group.sizes > 0) & (group.sizes < below))

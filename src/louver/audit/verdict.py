@@ -43,7 +43,7 @@ class AuditQuestion:
     counts_people : bool
         Whether the steward chose to count people.
     unit : str or None
-        The column of units by which groups were counted; None where they were counted by people.
+        The column of units by which groups were counted; None if they were counted by people.
     near : tuple of (str, str, float)
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None

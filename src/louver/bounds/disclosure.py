@@ -321,7 +321,9 @@ def explain_cell(
             share = "The share is 100 %" if certain == 1 else "Nearly everyone in the row is here"
             reason = f"{share}. How many people are in the row: {fits}."
         elif is_rounded:
-            reason = f"The rounded shares allow a row of {fits} people, with what all other rows need."
+            reason = (
+                f"The rounded shares, together with what all other rows need, allow a row of {fits} people."
+            )
         else:
             reason = _why_exact(table, cell[0], fits, has_statements=has_statements)
     return CellExplanation(

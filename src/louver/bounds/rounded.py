@@ -392,10 +392,10 @@ def _cell_runs(row: _Row, rule: _Rule, listed: Ints, solid: range) -> tuple[Ints
 def _wide_from(published: Ints, unit: int) -> int:
     """A total from which the interval of every cell has more values than there are cells.
 
-    When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
-    of cells minus two; so from here on the intervals of neighbouring totals overlap. The four differences that an
-    interval's width can be grow with t: an own interval by t / (2 unit) - 2, and all of them together as in
-    `_solid_from`; a cell that contains everyone cannot exceed t. A single cell is the total itself.
+    When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number of cells minus two; so
+    from here on the intervals of neighbouring totals overlap. The width of an interval is one of four differences, all of which grow with
+    t: that of the cell's own interval by t / (2 unit) - 2, and those of all cells together as in `_solid_from`; a cell that contains
+    everyone cannot exceed t. A single cell is the total itself.
     """
     n_cells, total = published.size, int(published.sum())
     if n_cells == 1:

@@ -410,7 +410,7 @@ def _assemble(
 
 
 def read_text(source: Source, columns: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """Rows of some columns as text, None where a value is missing."""
+    """Rows of some columns as text, None if a value is missing."""
     fields = ", ".join(text_sql(source, column) for column in columns)
     rows: list[tuple[str | None, ...]] = []
     for batch in source.batches(f"SELECT {fields} FROM records"):

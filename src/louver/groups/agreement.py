@@ -289,7 +289,7 @@ def _read_domain(
     order = np.array([place[leaf] for leaf in regions.leaf_labels])
     found = {LEAST: np.zeros(len(rows), np.int64), MOST: np.full(len(rows), UNBOUNDED)}
     for at, (key, column) in enumerate(bounded.items(), start=len(columns)):
-        found[key] = _whole([str(row[at]) for row in rows], column, name)
+        found[key] = _whole_numbers([str(row[at]) for row in rows], column, name)
     odd = np.flatnonzero(found[LEAST] > found[MOST])
     if len(odd):
         number = int(odd[0]) + 1
@@ -298,7 +298,7 @@ def _read_domain(
     return regions, GroupBounds(least=found[LEAST][order], most=found[MOST][order])
 
 
-def _whole(texts: Sequence[str], column: str, name: str) -> Ints:
+def _whole_numbers(texts: Sequence[str], column: str, name: str) -> Ints:
     is_whole = pc.match_substring_regex(pa.array(texts), WHOLE)
     if not pc.all(is_whole).as_py():
         row = pc.index(is_whole, False).as_py() + 1

@@ -244,8 +244,8 @@ def squared_sensitivity(query: SizeQuery, neighbours: Relation, l1: int) -> int:
 
     Notes
     -----
-    **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one: what a removed and an
-    added record change has opposite signs. A changed record may take two groups from one size and add them to two other sizes.
+    **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one, because the changes caused by
+    a removed and an added record have opposite signs. A changed record may take two groups from one size and add them to two other sizes.
     """
     return SQUARED_SIZES[neighbours] if query is SizeQuery.SIZES else l1
 

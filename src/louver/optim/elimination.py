@@ -5,9 +5,9 @@ with what bounds it from above. Rows are kept primitive, and those that follow f
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), section 6.2 and appendix D; redundancy after Imbert (1990) and by linear programs.
-**Departs**: whether whole solutions extend to whole solutions is decided, not assumed. A step is exact over the integers where in each
-pair that is combined one coefficient is one and the constants are whole (Pugh 1992); after any other step nothing is claimed.
+**Implements**: Abowd et al. (2019), section 6.2 and appendix D; redundancy after Imbert (1990) and by linear programs. **Departs**: whether
+whole solutions extend to whole solutions is decided, not assumed. A step is exact over the integers if, in each combined pair, one
+coefficient is one and the constants are whole (Pugh 1992); after any other step nothing is claimed.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def follows(row: LinearRow, others: Sequence[LinearRow]) -> bool:
 
 
 def _solve_exactly(columns: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction] | None:
-    """The weights of columns that add up to the right side; None where there are none or they are not unique."""
+    """The weights of columns that add up to the right side; None if there are none or they are not unique."""
     table = [[Fraction(c[i]) for c in columns] + [Fraction(right[i])] for i in range(len(right))]
     n = len(columns)
     for j in range(n):

@@ -23,7 +23,7 @@ __all__ = ["GroupSums", "Inequality", "NoisySums", "fit"]
 
 SWEEPS = 24
 NEWTON_STEPS = 8
-LARGEST_STEP = 2.0  # of the multiplier of an inequality, in one sweep
+LARGEST_STEP = 2.0  # by which the multiplier of an inequality may change in one sweep
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -108,7 +108,7 @@ def off_spine_distances(parents: Sequence[Ints], leaf: Ints, area: Ints, n_areas
 
     Examples
     --------
-    Four leaves under two regions; an area of three leaves is everything without one leaf.
+    Four leaves under two regions; an area of three leaves is the root minus one leaf.
 
     >>> off_spine_distances([np.array([0, 0]), np.array([0, 0, 1, 1])], np.array([0, 1, 2]), np.array([0, 0, 0]), 1)
     array([2])

@@ -28,7 +28,7 @@ LEAST_COMBINATIONS = 10
 """With fewer combinations in the sample, a model with two parameters is not estimated."""
 LEAST_ALPHA, MOST_ALPHA = 1e-6, 1 - 1e-6
 MOST_SHAPE = 1e4
-"""From this shape on, a negative binomial distribution is taken as a Poisson distribution."""
+"""From this shape on, a negative binomial distribution is treated as a Poisson distribution."""
 
 
 def individual_risk(frequencies: Ints, weight_sums: Floats) -> Floats:
@@ -69,7 +69,7 @@ def match_risk(n_ones: int, n_twos: int, fraction: float) -> float | None:
     Notes
     -----
     **Implements** Skinner & Elliot (2002), data intrusion simulation: n1 f / (n1 f + 2 n2 (1 - f)) for a sample of the
-    fraction f with n1 combinations of one record and n2 of two. None where there are neither.
+    fraction f with n1 combinations of one record and n2 of two. None if there are neither.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def fit_pitman(sizes: Ints, counts: Ints) -> Pitman | None:
     Returns
     -------
     Pitman or None
-        None where there are fewer than ten combinations, or none with two records: the likelihood has no maximum.
+        None if there are fewer than ten combinations, or none with two records: the likelihood has no maximum.
 
     Notes
     -----

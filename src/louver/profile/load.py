@@ -1,4 +1,4 @@
-"""Reading a table once and coding every column: the problem of the verb."""
+"""Reading a table once and coding every column, which makes the problem of the verb."""
 
 from __future__ import annotations
 

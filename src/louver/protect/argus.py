@@ -78,7 +78,7 @@ class _Meta:
     separator: str | None
     codes: dict[str, str]
 
-    def named(self, name: str, line: _Line) -> _Column:
+    def find_column(self, name: str, line: _Line) -> _Column:
         found = next((one for one in self.columns if one.name.lower() == name.lower()), None)
         if found is None:
             raise line.error(f'names the column "{name}", which {self.file} does not describe')
@@ -110,15 +110,17 @@ def read_argus(path: Path) -> tuple[dict[str, Any], pa.Table | None]:
         On a command that is not understood, or that requests something that louver does not do.
     """
     lines = list(_lines(path))
-    named = {
+    by_command = {
         command: [line for line in lines if line.command == command]
         for command in {line.command for line in lines}
     }
     for command in ("OPENMICRODATA", "OPENTABLEDATA", "OPENMETADATA"):
-        if len(named.get(command, ())) > 1:
-            raise named[command][1].error(f"repeats {command}; louver reads one of each from a batch file")
+        if len(by_command.get(command, ())) > 1:
+            raise by_command[command][1].error(
+                f"repeats {command}; louver reads one of each from a batch file"
+            )
     micro, table, meta_line = (
-        next(iter(named.get(command, ())), None)
+        next(iter(by_command.get(command, ())), None)
         for command in ("OPENMICRODATA", "OPENTABLEDATA", "OPENMETADATA")
     )
     source = micro or table
@@ -330,11 +332,11 @@ class _Batch:
         if not names or not response or len(parts) > 4:
             raise line.error('needs attributes and a response variable, as in "A""B"|"value"||')
         shadow, cost = ((re.sub(r'["\s]', "", part).split(",")[0]) for part in (*parts[2:], "", "")[:2])
-        columns = [self.meta.named(name, line) for name in names]
+        columns = [self.meta.find_column(name, line) for name in names]
         is_count = response.lower() == "<freq>"
         table: dict[str, Any] = {"name": f"table {len(self.tables) + 1}", "by": [one.name for one in columns]}
         if not is_count:
-            value = self.meta.named(response, line)
+            value = self.meta.find_column(response, line)
             table["value"] = value.name
             if "DECIMALS" in value.values:
                 table["decimals"] = _number(line, value.values["DECIMALS"], whole=True)
@@ -370,7 +372,7 @@ class _Batch:
             return "value"
         if cost.startswith("-") or self.is_micro:
             raise line.error("has an unknown cost; leave it out, or give -1 for the number of cells")
-        table["cost"] = self.meta.named(cost, line).name
+        table["cost"] = self.meta.find_column(cost, line).name
         return "cost"
 
     def _rules_of(self, line: _Line) -> None:

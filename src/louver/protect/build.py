@@ -56,17 +56,17 @@ def build_problem(
         for number, primary in sorted(judged.primary.items())
         for demand in _demands(number, primary.up, primary.down, 0)
     ]
-    asked: list[Contributor] = []
+    considered: list[Contributor] = []
     if options.attackers == "contributors":
         for contributor in loaded.contributors:
             attacker = _contributor(contributor, down, up, values)
             if (must | may)[attacker.cells].any():
                 attackers.append(attacker)
-                asked.append(contributor)
+                considered.append(contributor)
 
     def demand_of(attacker: int, demand: Demand) -> Demand | None:
         """The demand of a contributor that goes with a demand of the outsider."""
-        contributor = asked[attacker - 1]
+        contributor = considered[attacker - 1]
         cell = cells[demand.cell]
         is_other = cell.measured != cells[next(iter(contributor.own))].measured
         if is_other or demand.cell in contributor.alone:
@@ -91,7 +91,7 @@ def build_problem(
         up=up,
         attackers=tuple(attackers),
         demands=tuple(demands),
-        demand_of=None if is_listed or not asked else demand_of,
+        demand_of=None if is_listed or not considered else demand_of,
         twins=twins,
     )
 

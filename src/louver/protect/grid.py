@@ -17,7 +17,7 @@ STATES = ("zero", "shown", "secondary", "primary", "open")
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """One cell; `published` is None where it is hidden."""
+    """One cell; `published` is None if it is hidden."""
 
     labels: tuple[str, ...]
     value: str

@@ -661,7 +661,7 @@ def _from_records(
         attributes = attributes_of(options, seen, folder)
         weights = _weights(source, options.sampling_weight, columns, len(rows))
         holdings = _holdings(source, options.holding, columns, len(rows))
-        asked = _asked(source, options.request, columns, holdings)
+        requesting = _requesting(source, options.request, columns, holdings)
         for name in own_names:
             _check_leaves(source, attributes[name], labels[name])
         for one in before:
@@ -693,7 +693,7 @@ def _from_records(
         by = [labels[name] for name in table.by]
         found = _record_table(table, axes, by, value, own, weights, holdings, decimals, index, cells, parts)
         for line in found.lines:
-            mine = [abs(part) for holding, (_, part, _) in parts[line.cell].items() if holding in asked]
+            mine = [abs(part) for holding, (_, part, _) in parts[line.cell].items() if holding in requesting]
             cells[line.cell].requested = max(mine, default=0.0)
         return found
 
@@ -872,7 +872,7 @@ def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[s
 ASKED = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False, "": False}
 
 
-def _asked(
+def _requesting(
     source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], holdings: Ints
 ) -> frozenset[int]:
     """Contributors with a record that requests protection."""

@@ -366,9 +366,9 @@ class ProtectOptions(VerbOptions):
                 raise InputError(
                     f'two tables have the name "{name}"; give them different names.', option="tables"
                 )
-        named: dict[str | None, TableOptions] = {}
+        by_value: dict[str | None, TableOptions] = {}
         for table in self.tables:
-            first = named.setdefault(table.value, table)
+            first = by_value.setdefault(table.value, table)
             if table.file is None and first.file is None and first.quantity != table.quantity:
                 raise InputError(
                     f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be '

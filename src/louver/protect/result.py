@@ -479,17 +479,17 @@ def _decided(loaded: Loaded, solved: Solved) -> Iterator[tuple[str, str, str]]:
             one = solved.judged.decided.get(line.cell)
             if one is not None and line.cell not in seen:
                 seen.add(line.cell)
-                told = f"{one.status}: {one.reason}"
+                decision = f"{one.status}: {one.reason}"
                 if line.cell in solved.judged.waived:
-                    told += f" (although {'; '.join(solved.judged.waived[line.cell].reasons)})"
-                yield table.options.name, ", ".join(line.labels), told
+                    decision += f" (although {'; '.join(solved.judged.waived[line.cell].reasons)})"
+                yield table.options.name, ", ".join(line.labels), decision
 
 
 def noisy_result(
     tables: Sequence[KeyedTable],
     before: Sequence[KeyedTable],
     averaging: Averaging,
-    told: NDArray[np.uint64],
+    derived: NDArray[np.uint64],
     noise: NoiseTable,
     limit: int,
     question: Question,
@@ -499,13 +499,13 @@ def noisy_result(
 
     Parameters
     ----------
-    told : uint64 array
+    derived : uint64 array
         Keys of small counts that follow from bounds and sums.
     """
     is_small = averaging.counts < limit
     is_certain = is_small & (averaging.sureness >= SURE)
     averaged = averaging.keys[is_certain]
-    certain = np.union1d(averaged, told)
+    certain = np.union1d(averaged, derived)
     change = np.abs(averaging.noisy - averaging.counts)
     n_small = int(is_small.sum())
     figures = CellKeyFigures(
@@ -520,7 +520,7 @@ def noisy_result(
         forecast=float(averaging.sureness[is_small].mean()) if n_small else 0.0,
         measured=float(averaging.is_right()[is_small].mean()) if n_small else 0.0,
         certain=len(certain),
-        told=len(told),
+        told=len(derived),
     )
     summary = ProtectSummary(
         cells=len(is_small),
@@ -549,7 +549,7 @@ def noisy_result(
             )
             for table in tables
         ),
-        cells=tuple(_known([*tables, *before], averaged, told)),
+        cells=tuple(_known([*tables, *before], averaged, derived)),
         decided=(),
         question=question,
         minimise="noise",
@@ -559,12 +559,12 @@ def noisy_result(
 
 
 def _known(
-    tables: Sequence[KeyedTable], averaged: NDArray[np.uint64], told: NDArray[np.uint64]
+    tables: Sequence[KeyedTable], averaged: NDArray[np.uint64], derived: NDArray[np.uint64]
 ) -> Iterator[HiddenCell]:
     """Cells whose true counts readers can be sure of."""
     for table in tables:
         full = table.counts > 0
-        by_average, by_bounds = (full & np.isin(table.keys, keys) for keys in (averaged, told))
+        by_average, by_bounds = (full & np.isin(table.keys, keys) for keys in (averaged, derived))
         for places in np.argwhere(by_average | by_bounds).tolist():
             at = tuple(places)
             reasons = (AVERAGED,) * bool(by_average[at]) + (TOLD,) * bool(by_bounds[at])

@@ -97,15 +97,15 @@ def _none_derivable(
 
     for _ in range(MOST_SEARCHES):
         hidden = hiding.hidden.astype(np.float64)
-        asked = {demand.cell for demand in problem.demands}
-        told = [
+        demanded = {demand.cell for demand in problem.demands}
+        derivable = [
             cell
             for cell in np.flatnonzero(hiding.hidden).tolist()
-            if cell in twins and cell not in asked and not any(is_open(cell, s, hidden) for s in (1, -1))
+            if cell in twins and cell not in demanded and not any(is_open(cell, s, hidden) for s in (1, -1))
         ]
-        if not told:
+        if not derivable:
             break
-        more = [Demand(cell, 1 if is_open(cell, 1, usable) else -1, 1, 0) for cell in told]
+        more = [Demand(cell, 1 if is_open(cell, 1, usable) else -1, 1, 0) for cell in derivable]
         problem = replace(problem, demands=(*problem.demands, *more))
         hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
         bound = min(bound, hiding.cost)

@@ -191,10 +191,10 @@ def _piece(
     levels = [list(_levels(axis, by_name[axis.attribute.name])) for axis in axes]
     margins = []
     for chosen in product(*levels):
-        named = [(axis, recode) for axis, recode in zip(axes, chosen, strict=True) if recode is not None]
+        recoded = [(axis, recode) for axis, recode in zip(axes, chosen, strict=True) if recode is not None]
         cross = Cross(
-            by=tuple(axis.attribute.name for axis, _ in named),
-            recodes={axis.attribute.name: recode for axis, recode in named if recode.merge},
+            by=tuple(axis.attribute.name for axis, _ in recoded),
+            recodes={axis.attribute.name: recode for axis, recode in recoded if recode.merge},
         )
         coarse = cross_attributes(cross, attributes)
         labels = dict(zip(cross.by, (attribute.labels for attribute in coarse), strict=True))

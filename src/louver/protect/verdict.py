@@ -44,7 +44,7 @@ class Question:
     apart : str or None
         A note if the register has nothing about these people, or if some of its publications are left out.
     is_apart_by_word : bool
-        Whether it rests on the steward's word alone that the people of earlier publications are different.
+        Whether only the steward's word says that the people of earlier publications are different.
     ledger : str or None
         Exact publications about these people that a ledger lists and the register does not have, in a sentence.
     n_counts : int

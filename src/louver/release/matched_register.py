@@ -39,11 +39,11 @@ class MatchedRegister:
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
-        A note for the reader where the register has nothing about these people, or where some of its publications are left out.
+        A note for the reader if the register has nothing about these people, or if some of its publications are left out.
     is_apart_by_word : bool
-        Whether it rests on the steward's word alone that the people of some publication are different.
+        Whether only the steward's word says that the people of some publication are different.
     only_in_ledger : str or None
-        Exact publications about these people that a ledger lists and the register does not have, in a sentence.
+        A sentence about the exact publications about these people that a ledger lists and the register does not have.
     """
 
     register: Register

@@ -169,7 +169,7 @@ def check(
         raise InputError(message, option="invariants")
     for statement in plan.design.statements:
         if statement.name in given and given[statement.name].shape != (spine.sizes[statement.level],):
-            message = f'the values of invariant "{statement.name}" are not one for each region of its level.'
+            message = f'the values of invariant "{statement.name}" must be one for each region of its level.'
             raise InputError(message, option="invariants")
     placed = None
     if table is not None:

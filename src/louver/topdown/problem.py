@@ -536,7 +536,7 @@ class Design:
     spec : Spec
         The spec from which it was made.
     data : path, uri or dataframe
-        The records; None where neither the spec nor the call names any.
+        The records; None if neither the spec nor the call names any.
     is_own_file : bool
         Whether the spec itself names a file of records.
     options : TopDownOptions
@@ -562,7 +562,7 @@ class Design:
     extends : str
         Hash of the measurements of the release that it extends; empty if it extends none.
     arrangement : ArrangedSpine or None
-        How the spine was arranged for areas; None where it is the geography.
+        How the spine was arranged for areas; None if it is the geography.
     """
 
     spec: Spec

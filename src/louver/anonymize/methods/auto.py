@@ -42,7 +42,7 @@ PIECE_RECORDS = 16_000
 """Records annealed as one piece. Larger pieces have fewer records at their borders; smaller ones fit in the cache."""
 
 ROUND_RECORDS = 200_000
-"""Record visits per round, rounded to a whole number of sweeps; pieces are cut anew every round."""
+"""Record visits per round, rounded to a whole number of sweeps; pieces are cut again in every round."""
 
 MAX_SWEEPS_PER_ROUND = 100
 MAX_SWEEPS = 20_000
@@ -87,8 +87,8 @@ def solve(
     With a population (k-map) nothing is annealed: counting the people who match a class at every step would cost too much, so the best
     start is the answer.
 
-    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, computed on request); where the time
-    is up before all neighbours are found there is none, and the best start is the answer.
+    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, computed on request); if time runs
+    out before all neighbours are found, there is no bound, and the best start is the answer.
 
     **Cost**: the start about n log n; then as long as allowed. O(n (m + NEIGHBOURS)) memory.
     """

@@ -82,7 +82,7 @@ class Draft:
 
 @dataclass
 class Audits:
-    """What the page keeps between visits."""
+    """State of the page between visits."""
 
     pieces: list[dict[str, Any]] = field(default_factory=list)
     small: str = "5"
@@ -417,9 +417,9 @@ class _AuditPage:
 
 def repeated(options: JobAnswer, opened: Opened) -> WithFiles:
     """The audit as a spec, and a command that reads it."""
-    named = "uri" if "://" in opened.path else "file"
+    kind = "uri" if "://" in opened.path else "file"
     source = opened.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
-    text = written({"source": {named: opened.copied, **source}, "audit": dict(options)})
+    text = written({"source": {kind: opened.copied, **source}, "audit": dict(options)})
     return WithFiles(Texts(("louver", "audit", SPEC), f"print(lv.audit(spec={SPEC!r}))"), {SPEC: text})
 
 

@@ -1,4 +1,4 @@
-"""Panels of the page Data: how the file is read, what a column is, its hierarchy, and the first rows."""
+"""Panels of the page Data: how the file is read, the kind of a column, its hierarchy, and the first rows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _row(text: str | None) -> int | None:
 
 
 def _in_words(source: SourceOptions) -> dict[str, str]:
-    """The choices as they are now."""
+    """The current choices, in words."""
     content = {
         name: getattr(source, name) or ""
         for name in ("decimal_mark", "delimiter", "encoding", "table", "where")
@@ -315,8 +315,8 @@ class TreePanel:
                 Tag("p", "s sub", "More values are not shown; merge them by CSV, bands, prefixes or dates.")
                 break
         with Tag("div", "row mergebar"):
-            named = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
-            named.changed(self._name_group)
+            name_field = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
+            name_field.changed(self._name_group)
             button("Merge", self._merge, kind="mini", title="Choose values, and optionally name the group")
             button("Split", self._split, kind="mini")
 

@@ -76,7 +76,7 @@ class More:
     def options(
         self, *, has_l: bool, kept: Sequence[str], releases: Path, is_copied: bool = False
     ) -> dict[str, Any]:
-        """The same in the form that the verb takes, leaving out what does not apply.
+        """The same in the form that the verb accepts, without options that do not apply.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class More:
         return {"link": self.link, "earlier": files}
 
     def is_empty(self) -> bool:
-        """Whether nothing more was required."""
+        """Whether there are no further requirements."""
         return self == More()
 
 
@@ -327,7 +327,7 @@ def curve(points: Mapping[int, float], chosen: int, choose: Callable[[int], Any]
 
 
 def losses(by_column: Sequence[tuple[str, float]]) -> None:
-    """What each attribute loses, as bars."""
+    """The loss of each attribute, as bars."""
     most = max((share for _, share in by_column), default=0) or 1
     for name, share in by_column:
         with Tag("div", "slide wide"):
@@ -386,7 +386,7 @@ def _before_after(line: JobAnswer) -> None:
 
 
 def together(values: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Neighbouring values in one bar each, where there are more values than bars.
+    """Neighbouring values combined into bars, if there are more values than bars.
 
     Examples
     --------

@@ -490,9 +490,9 @@ def next_hidden(grid: JobAnswer, line: int, col: int) -> tuple[int, int] | None:
 
 def repeated(options: JobAnswer, opened: Opened, hierarchies: Mapping[str, str]) -> WithFiles:
     """The call as a spec, and a command that reads it."""
-    named = "uri" if "://" in opened.path else "file"
+    kind = "uri" if "://" in opened.path else "file"
     source = opened.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
-    text = written({"source": {named: opened.copied, **source}, "protect": dict(options)})
+    text = written({"source": {kind: opened.copied, **source}, "protect": dict(options)})
     note = BY_TIME if "seconds" in options else SAME
     call = Texts(("louver", "protect", SPEC), f"print(lv.protect(spec={SPEC!r}))", note)
     return WithFiles(call, {**hierarchies, SPEC: text})

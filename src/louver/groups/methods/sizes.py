@@ -1,7 +1,7 @@
 """Mechanisms that add noise to the numbers of groups of each size: M_H^dp, M_H^r and TopDown.
 
-Fioretto, Van Hentenryck & Zhu (2021): sections 5 to 7, and section 10 for TopDown as it describes Abowd et al. (2019): a peer, not the
-capability `topdown`.
+Fioretto, Van Hentenryck & Zhu (2021): sections 5 to 7, and section 10 for its description of TopDown (Abowd et al. 2019), which is a peer
+and not the capability `topdown`.
 """
 
 from __future__ import annotations

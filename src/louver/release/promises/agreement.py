@@ -42,7 +42,7 @@ class PromisedAgreement(Promise):
     regions, attributes : tuple of str
         The columns of the first release.
     prefixes : tuple of int or None
-        Length of the prefix of a leaf's code that names its region of each level; None where regions are columns.
+        Length of the prefix of a leaf's code that names its region of each level; None if regions are columns.
     members, heads : mapping
         Labels of the people who are in groups, and of the heads, of whom every group has one; empty if that is not promised.
     bounds : str or None

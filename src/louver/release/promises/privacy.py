@@ -181,7 +181,7 @@ def _loss_problems(
             if claim.measure == "epsilon"
             else gaussian_variance(squared / (2 * float(loss)))
         )
-        if claim.stated_by is not None:  # the stated variance is taken as the parameter of the distribution
+        if claim.stated_by is not None:  # the stated variance is treated as the parameter of the distribution
             expected = squared / (2 * float(loss))
         if not abs(variance - expected) <= VARIANCE_SLACK * expected + LEAST_VARIANCE < math.inf:
             yield "the noise of the measurements does not match the loss claimed"

@@ -118,7 +118,7 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
 
 
 def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, ...], int | None]:
-    """Numbers in units by their codes; None where hidden."""
+    """Numbers in units by their codes; None if hidden."""
     read = context.folder.table(table.file, most_rows=MOST_LINES)
     if read.column_names != [*table.by, table.value, *STATUS_COLUMNS]:
         raise Malformed("the columns of the file are not the promised ones")

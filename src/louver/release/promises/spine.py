@@ -43,7 +43,7 @@ class SpineFile(BaseModel):
     geography : tuple of str
         Levels of the geography.
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the geographic region of each level; None where a leaf is a path with `/`.
+        Length of the leaf code prefix that names the geographic region of each level; None if a leaf is a path with `/`.
     kinds : tuple of str
         Kinds of areas.
     rules : tuple of SpineRule

@@ -208,10 +208,10 @@ def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None
     name = "leaves"
     if isinstance(leaves, str | Path):
         name = Path(leaves).name
-        named = read_leaves(Path(leaves), opened.promise.regions)
+        rows = read_leaves(Path(leaves), opened.promise.regions)
     else:
-        named = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
-    return opened.area(opened.places(named, name), run)
+        rows = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
+    return opened.area(opened.places(rows, name), run)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

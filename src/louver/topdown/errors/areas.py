@@ -95,18 +95,18 @@ def read_areas(
         return _of_spine(release, run)
     if isinstance(areas, str | Path):
         name = Path(areas).name
-        named = _read(Path(areas), run)
+        rows_of = _read(Path(areas), run)
     else:
-        named = {area: list(enumerate(map(str, leaves), start=1)) for area, leaves in areas.items()}
-    if not named:
+        rows_of = {area: list(enumerate(map(str, leaves), start=1)) for area, leaves in areas.items()}
+    if not rows_of:
         raise InputError(
             f"{name} lists no areas; give one row for each leaf of each.", file=name, option="--areas"
         )
     opened = OpenRelease.of(release, run)
     found: dict[str, Area] = {}
-    for place, (area, rows) in enumerate(named.items()):
+    for place, (area, rows) in enumerate(rows_of.items()):
         if run is not None:
-            run.report("adding up areas", place, len(named))
+            run.report("adding up areas", place, len(rows_of))
         found[area] = opened.area(opened.places(rows, name))
     return AreaTable(areas=found)
 

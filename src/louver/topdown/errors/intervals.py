@@ -125,7 +125,7 @@ class KnownError:
     Parameters
     ----------
     problem : Problem or None
-        The problem whose bounds cut intervals; None where intervals are not cut.
+        The problem whose bounds cut intervals; None if intervals are not cut.
     queries : tuple of Query
         Those of the design, and the total where none of them is.
     model : ErrorModel
@@ -603,7 +603,7 @@ def _answer(
 
 
 def _rows_within(inner: Query, outer: Query) -> Ints | None:
-    """Row of `outer` that each row of `inner` lies in; None where one lies in several."""
+    """Row of `outer` that each row of `inner` lies in; None if one lies in several."""
     pairs = np.unique(inner.row_of * outer.n_rows + outer.row_of)
     if len(pairs) != inner.n_rows:
         return None

@@ -50,8 +50,8 @@ class Division:
     def even(cls, problem: Problem) -> Division:
         """A division without covariates."""
         speaks = np.array([one.cells for one in problem.covariates]).reshape(-1, problem.n_cells)
-        named = np.column_stack([problem.type_of, speaks.T.astype(np.int64)])
-        groups, group_of = np.unique(named, axis=0, return_inverse=True)
+        traits = np.column_stack([problem.type_of, speaks.T.astype(np.int64)])
+        groups, group_of = np.unique(traits, axis=0, return_inverse=True)
         weights = np.zeros((len(groups), 1 + len(speaks)))
         weights[:, 0] = 1.0
         return cls(group_of=group_of.ravel().astype(np.int64), type_of=groups[:, 0], weights=weights)

@@ -416,14 +416,14 @@ def _as_marginals(
     closed = set(masks)
     while len(more := closed | {a & b for a in closed for b in closed}) > len(closed):
         closed = more
-    named = {mask_of(query): query for query in measured}
+    by_mask = {mask_of(query): query for query in measured}
     found = _shared_out(closed, precision)
     if type_of is not None:
         found = _shared_out(_most_telling(subspaces, found, precision, type_of), precision)
     queries, weights = [], []
     for mask, scaled in found.items():
-        query = named.get(mask) or subspaces.marginal(mask)
-        is_needed = mask in named or query.is_detailed or (
+        query = by_mask.get(mask) or subspaces.marginal(mask)
+        is_needed = mask in by_mask or query.is_detailed or (
             query.n_rows <= WIDEST_ADDED and bool((scaled > 10 * LEAST_WEIGHT * precision[:, -1]).any())
         )  # fmt: skip
         if is_needed:

@@ -115,7 +115,7 @@ def _near_totals(problem: Problem, batch: Batch, real: Fractional) -> Batch:
 
 
 def _round_by_program(problem: Problem, families: Families, family: int, real: Fractional) -> Ints | None:
-    """Round one family by an integer program; None where it has no solution."""
+    """Round one family by an integer program; None if it has no solution."""
     cells, parent = families.cells_of(family, problem.is_possible)
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
     n, m = len(cells), last - first
@@ -285,7 +285,7 @@ def distance_to_feasibility(problem: Problem, families: Families, family: int, m
     Returns
     -------
     float or None
-        None where there are no such children.
+        None if there are no such children.
 
     Notes
     -----
@@ -372,7 +372,7 @@ class _System:
 
 
 def _solve_relaxed(families: Families, family: int, system: _System, distance: float) -> Ints | None:
-    """Least squares and rounding within a distance of the parent; None where there is no solution."""
+    """Least squares and rounding within a distance of the parent; None if there is no solution."""
     n, m = len(system.cells), system.n_children
     span = (int(families.child_start[family]), int(families.child_start[family + 1]))
     upper = system.upper.copy()

@@ -110,7 +110,7 @@ def check_knowledge(
     ----------
     plan : QueryPlan
     invariants : mapping, optional
-        Known values of invariants; the others are taken as unknown.
+        Known values of invariants; the others are assumed to be unknown.
     table : (level, region, counts), optional
         Counts (cells,) of a region, to be tested for an extension to its leaves (Problem 2).
     """
@@ -224,8 +224,8 @@ def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[st
         if not is_laminar([plan.mask_of(a), plan.mask_of(b)])
     ]
     problems += [
-        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: together with those it '
-        "cannot be derived completely (Theorem 1)"
+        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: what the two imply '
+        "together cannot be derived completely (Theorem 1)"
         for s in plan.design.statements
         if s.level < last and plan.mask_of(s) != everything and plan.mask_of(s).bit_count() > 1
     ]

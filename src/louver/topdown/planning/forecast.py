@@ -68,7 +68,7 @@ class ForecastLine:
     ----------
     plan, level, query : str
     share : str or None
-        Its share of the whole budget, an exact fraction; None where it is not measured there.
+        Its share of the whole budget, an exact fraction; None if it is not measured there.
     people : float
         Mean count of a row in the stand-in.
     mean_absolute, standard_error : float
@@ -169,14 +169,14 @@ class PlanForecast(JsonText, Shown):
         lines = [head]
         for one in (line for line in self.lines if line.plan == names[0]):
             lines.append(f"{one.level:<{wide}} {one.query:<{deep}} {one.people:>11,.1f}" + "".join(
-                _told(self.line(name, one.level, one.query)) for name in names
+                _error_in_words(self.line(name, one.level, one.query)) for name in names
             ))  # fmt: skip
         top = f"Forecast of the mean absolute error of one count ({how}); nothing is spent, and no record is opened"
         spine = [] if self.spine is None else self.spine.in_words()
         return "\n".join([top, *lines, *self.in_words(), *spine, *self.notes])
 
 
-def _told(line: ForecastLine) -> str:
+def _error_in_words(line: ForecastLine) -> str:
     mark = " " if line.method == "simulated" else "*"
     return f" | {line.share or '-':>15} {line.mean_absolute:>8,.2f}{mark}"
 
@@ -285,7 +285,7 @@ def _simulated(
 
 
 def closed_form(plan: QueryPlan, queries: Sequence[Query]) -> list[Floats] | None:
-    """Mean variance of a row (queries,) for each level; None where a query merges labels, or regions are fitted alone."""
+    """Mean variance of a row (queries,) for each level; None if a query merges labels, or regions are fitted alone."""
     design = plan.design
     measured = [one.query for level in plan.measured for one in level]
     is_alone = not ESTIMATORS[design.options.estimator].uses_tree
@@ -308,7 +308,7 @@ def _is_closed(plan: QueryPlan, level: int, query: Query, variance: float | None
 
 
 def _share(plan: QueryPlan, level: int, query: Query) -> str | None:
-    """Share of the whole budget, None where the query is not measured."""
+    """Share of the whole budget, None if the query is not measured."""
     losses = {one.query.name: one.loss.amount for one in plan.measured[level]}
     return str(losses[query.name] / plan.design.budget.amount) if query.name in losses else None
 
@@ -369,7 +369,7 @@ def _forecast_spine(plan: QueryPlan) -> SpineForecast:
         is_measured = measurable(design)
         if any(query.axes is None for query in design.queries):
             return equal_shares(design, is_measured)
-        return choose_shares(design, is_measured, Aim.named("even", design)).shares
+        return choose_shares(design, is_measured, Aim.for_workload("even", design)).shares
 
     return forecast_spine(plan, make_plan(geographic_design(plan.design, shares)))
 
@@ -421,7 +421,7 @@ def _live(design: Design, leaves: SparseLevel) -> Floats:
 
 def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
     """The requirements on the release, in numbers."""
-    wanted, aim = design.published_queries, Aim.named(options.workload, design)
+    wanted, aim = design.published_queries, Aim.for_workload(options.workload, design)
     if options.weight:
         weights = np.zeros_like(aim.weights)
         for key, weight in options.weight.items():

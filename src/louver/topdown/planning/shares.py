@@ -102,7 +102,7 @@ class Aim:
     levels: Floats | None = None
 
     @classmethod
-    def named(cls, name: str, design: Design) -> Aim:
+    def for_workload(cls, name: str, design: Design) -> Aim:
         """ "even": all levels and queries count, and none is neglected; "below": only the lowest three levels."""
         weights = np.ones((design.spine.n_levels, len(design.published_queries)))
         if name == "below":

@@ -266,9 +266,9 @@ def by_popularity(leaves: SparseLevel, weight: Floats, shape: tuple[int, ...], w
     label = []
     for axis in range(len(shape)):
         others = tuple(other for other in range(len(shape)) if other != axis)
-        own, asked = (values.reshape(shape).sum(axis=others) for values in (has, wanted))
+        own, target = (values.reshape(shape).sum(axis=others) for values in (has, wanted))
         to = np.empty(shape[axis], dtype=np.int64)
-        to[np.argsort(-own, kind="stable")] = np.argsort(-asked, kind="stable")
+        to[np.argsort(-own, kind="stable")] = np.argsort(-target, kind="stable")
         label.append(to)
     codes = np.unravel_index(leaves.cell, shape)
     cell = np.ravel_multi_index(tuple(to[code] for to, code in zip(label, codes, strict=True)), shape)
@@ -287,11 +287,11 @@ def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) ->
     composition : ndarray of int64, shape (regions, cells)
         Scaled to the people of each region; a region without counts takes the mix of the whole.
     """
-    leaf, asked = leaf_of(leaves), np.maximum(composition, NOBODY)
-    asked = np.where(composition.sum(axis=1, keepdims=True) > 0, asked, asked.sum(axis=0))
-    asked *= (np.bincount(region, sizes, minlength=len(asked)) / asked.sum(axis=1))[:, None]
-    group, place = np.unique(region[leaf] * asked.shape[1] + leaves.cell, return_inverse=True)
-    wanted, counts = asked.ravel()[group], leaves.count.astype(np.float64)
+    leaf, targets = leaf_of(leaves), np.maximum(composition, NOBODY)
+    targets = np.where(composition.sum(axis=1, keepdims=True) > 0, targets, targets.sum(axis=0))
+    targets *= (np.bincount(region, sizes, minlength=len(targets)) / targets.sum(axis=1))[:, None]
+    group, place = np.unique(region[leaf] * targets.shape[1] + leaves.cell, return_inverse=True)
+    wanted, counts = targets.ravel()[group], leaves.count.astype(np.float64)
     for _ in range(MOST_STEPS):
         ratio = wanted / np.maximum(np.bincount(place, counts), 1e-300)
         counts = counts * ratio[place]

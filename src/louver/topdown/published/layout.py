@@ -43,7 +43,7 @@ class HistogramAxis:
     binnings: Mapping[str, Groups] = field(default_factory=dict)
 
     def groups(self, entry: str) -> Groups | None:
-        """Labels counted by each row where a query's column has this entry; None where it is unknown.
+        """Labels counted by each row where a query's column has this entry; None if it is unknown.
 
         Examples
         --------

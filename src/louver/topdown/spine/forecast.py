@@ -113,7 +113,7 @@ def geographic_design(design: Design, choose: Callable[[Design], SharesOptions])
     )
     own = replace(design, spine=tree, arrangement=None, statements=statements)
     if not design.has_chosen_shares and tree.n_levels == spine.n_levels:
-        return own  # shares stand in the order of the levels
+        return own  # the shares follow the order of the levels
     shares = choose(own)
     options = own.options.model_copy(update={"shares": shares})
     return with_shares(replace(own, options=options), shares)
@@ -188,4 +188,4 @@ def default_shares(design: Design) -> SharesOptions:
 
 
 def _even(design: Design) -> SharesOptions:
-    return choose_shares(design, measurable(design), Aim.named("even", design)).shares
+    return choose_shares(design, measurable(design), Aim.for_workload("even", design)).shares

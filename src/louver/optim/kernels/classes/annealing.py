@@ -215,7 +215,7 @@ def count_of(c, classes, n):
 
 @inner
 def best_home(draft, a, x, n_taken, state):
-    """The neighbouring class other than a and the targets so far that record x costs least to join, and that cost."""
+    """The neighbouring class that record x costs least to join, apart from a and the targets so far, and that cost."""
     best, least = NOBODY, np.int64(2**62)
     points = draft.points
     p = np.int64(draft.records[x, POINT])

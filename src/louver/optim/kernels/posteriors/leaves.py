@@ -208,8 +208,8 @@ def draw_leaves_inplace(
 ):  # fmt: skip
     """Counts of every leaf drawn given its size: a factor for each group, then the counts; and the variances they then have.
 
-    Leaf c has the size with offset[c] (very far below zero: nobody); the others are as for `leaves_inplace`; uniform_group has one entry
-    per group, uniform and normal (the same in standard deviations) one per cell.
+    offset[c] gives the size of leaf c (very far below zero if it is empty); the others are as for `leaves_inplace`; uniform_group has one
+    entry per group, uniform and normal (the same in standard deviations) one per cell.
     """
     n_factors = factor_offsets.shape[0]
     widest = _longest(start)

@@ -218,7 +218,7 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
     -------
     runs : int64 (n, 3)
     span : int64 (q, 2)
-        The runs of item i are `runs[span[i, 0]:span[i, 1]]`; none where unwanted or infeasible.
+        The runs of item i are `runs[span[i, 0]:span[i, 1]]`; none if unwanted or infeasible.
     alone : bool
         Item 0 is wanted and all others are bounded: it has no modulus and must be handled with bits.
 

@@ -85,7 +85,7 @@ def root_curves(y, weight, first_child, level_start, prices, steps):
     first_child : int64 (R + 1,)
     level_start : int64 (n_levels + 1,)
     prices, steps : float64 (B, n_leaves)
-        Filled: prices ascend in each row; from each on the total grows by `steps` more with the price.
+        Filled: prices ascend in each row; above each of them, the total grows by `steps` more per unit of price.
     """
     n_levels, n_leaves = level_start.shape[0] - 1, prices.shape[1]
     mu = np.empty((n_levels, n_leaves))
