@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -43,8 +42,8 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.tables.descriptions import Box
 from louver.tables.evidence import Witnesses
-from louver.tables.pieces import Domain, Piece
-from louver.tables.problem import TablesProblem, build
+from louver.tables.pieces import Domain
+from louver.tables.problem import TablesProblem
 from louver.tables.solve import witnesses_of
 from louver.tables.system import IntArray
 
@@ -118,7 +117,7 @@ class _Answers:
 def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: float) -> _Answers:
     """All answers that the options request."""
     groups = choose_targets(loaded, options)
-    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     targets = TargetSearch(
         problem=problem,
@@ -223,7 +222,7 @@ def _described(
 
 def _open_groups(loaded: LoadedTables, deadline: float, *, options: AuditOptions, run: Run) -> Small:
     """Groups that pieces determine or may determine, as far as they are found before a deadline."""
-    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
     search = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline)
@@ -309,9 +308,9 @@ def _plans(loaded: LoadedTables, options: AuditOptions, run: Run, deadline: floa
     limit = max(table.below for table in options.tables if table.below is not None)
     search = options.model_copy(update={"small": min(options.small, limit)})
 
-    def decide_again(pieces: Sequence[Piece], seconds: float) -> tuple[Small, bool]:
-        changed = search.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
-        return _disclosed_counts(replace(loaded, pieces=tuple(pieces)), changed, run)
+    def decide_again(changed: LoadedTables, seconds: float) -> tuple[Small, bool]:
+        asked = search.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
+        return _disclosed_counts(changed, asked, run)
 
     found = hide(loaded, options.tables, options.within, decide_again, run, deadline)
     return [_plan(loaded, number, pattern) for number, pattern in found.items()]

@@ -28,6 +28,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
 from louver.tables.pieces import Cross, Domain, Margin, Piece, refined
+from louver.tables.problem import TablesProblem, build
 from louver.tables.system import IntArray
 
 __all__ = [
@@ -225,7 +226,7 @@ class LoadedTables:
 
     `dependencies` are pairs of columns of which the first determines the second, as everyone knows; `near` are those with few exceptions.
     `units` are those of the steward's column; `household` is a column of the records that looks like the number of a household, if the
-    steward gave none.
+    steward gave none. `proposed` are tables of unknowns that may agree with the pieces.
     """
 
     domain: Domain
@@ -237,6 +238,13 @@ class LoadedTables:
     near: tuple[StatedDependency, ...] = ()
     household: str | None = None
     units: UnitCounts | None = None
+    proposed: tuple[IntArray, ...] = ()
+
+    def problem(self) -> TablesProblem:
+        """Everything that the pieces state, as one system."""
+        found = build(self.domain, self.pieces, self.truth, self.is_possible)
+        own = tuple(table for table in self.proposed if len(table) == found.system.n_columns)
+        return replace(found, proposed=own)
 
 
 def attribute_names(options: AuditOptions) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ class TablesProblem:
         Unknowns whose bounds were found by sets of totals and are attained by some table.
     helper : tuple of (first row, first unknown, Shares)
         Rows that define the cells of each table of conditionals, and the corresponding unknowns.
+    proposed : tuple of int64 (unknowns,)
+        Tables that may agree with everything published, from a caller who has a reason to think so; each is checked before it counts.
     """
 
     system: System
@@ -48,6 +50,7 @@ class TablesProblem:
     row_piece: IntArray
     is_tight: np.ndarray[tuple[int], np.dtype[np.bool_]]
     helper: tuple[tuple[int, int, Shares], ...] = ()
+    proposed: tuple[IntArray, ...] = ()
 
     @property
     def n_groups(self) -> int:
