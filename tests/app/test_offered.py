@@ -99,7 +99,7 @@ def test_a_condition_on_rows_keeps_nothing_out_of_the_register(session: Session)
 
 def test_audit() -> None:
     state = Audits(pieces=[{"name": "a", "by": ["b"], "below": 5}], within="5", hide=True)
-    state.count_people = state.new_population = True
+    state.count_people = state.new_population = state.accept_unchecked = True
     offered = {*state.options("register", "id"), "publish"}
     state.count_people = False  # counts by the column with the role of a unit instead
     offered |= set(state.options("register", "id", ["home"]))
@@ -109,7 +109,7 @@ def test_audit() -> None:
 def test_protect() -> None:
     state = Protects(tables=[{"name": "a", "by": ["b"]}], known_percent="5", holding="b", sampling_weight="c")
     state.pin("a", {"b": "x"}, "hide", "why")
-    state.new_population = True
+    state.new_population = state.accept_unchecked = True
     offered = set(state.options({"b": "hierarchy.csv"}, "register", "id")) | {"steps", "seconds"}
     state.method, state.pins = "round", []
     offered |= set(state.options({}, "register"))

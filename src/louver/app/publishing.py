@@ -13,7 +13,7 @@ from louver.app.columns import ColumnChoices
 from louver.app.jobs.releases import checked_upload, free_name, out_folder, packed, report_of
 from louver.app.look import RunBar, Tag, button, check, choice, drawer, field, icon, tag, verdict, verdict_of
 from louver.app.session import JobAnswer, Receiver, Session
-from louver.app.words import COUNT_PEOPLE, NEW_POPULATION, capital, without_flags
+from louver.app.words import ACCEPT_UNCHECKED, COUNT_PEOPLE, NEW_POPULATION, capital, without_flags
 from louver.errors import LouverError
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "VerifyPanel",
     "Ways",
     "accepting_fields",
+    "accepting_unchecked",
     "count_choice",
     "open_report",
     "people_choices",
@@ -31,7 +32,7 @@ __all__ = [
     "without_empty_register",
 ]
 
-REGISTERED = ("registry", "person", "new_population")
+REGISTERED = ("registry", "person", "new_population", "accept_unchecked")
 """Options about a register."""
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
@@ -92,7 +93,13 @@ class MayBeOthers(Protocol):
     new_population: bool
 
 
-class Registering(MayBeOthers, Protocol):
+class MayAcceptUnchecked(Protocol):
+    """State of a page: whether the steward accepts that questions about earlier publications are open."""
+
+    accept_unchecked: bool
+
+
+class Registering(MayBeOthers, MayAcceptUnchecked, Protocol):
     """State of a page, including whether everything in the register is taken into account."""
 
     with_register: bool
@@ -121,6 +128,15 @@ def people_choices(session: Session, page_state: MayBeOthers, names: Sequence[st
     )
 
 
+def accepting_unchecked(page_state: MayAcceptUnchecked) -> None:
+    """Ask whether to publish although questions about earlier publications are open."""
+    check(
+        ACCEPT_UNCHECKED,
+        page_state.accept_unchecked,
+        lambda value: setattr(page_state, "accept_unchecked", value),
+    )
+
+
 def with_register(
     options: dict[str, Any], page_state: Registering, registry: str, person: str
 ) -> dict[str, Any]:
@@ -128,6 +144,7 @@ def with_register(
     if not page_state.with_register:
         return options
     own = {"person": person, "new_population": page_state.new_population}
+    own |= {"accept_unchecked": page_state.accept_unchecked}
     return options | {"registry": registry} | {name: value for name, value in own.items() if value}
 
 

@@ -11,6 +11,7 @@ from louver.errors import InputError
 
 __all__ = [
     "ACCEPT_STATUS",
+    "ACCEPT_UNCHECKED",
     "COUNT_PEOPLE",
     "NEW_POPULATION",
     "RELATIONS",
@@ -26,6 +27,7 @@ __all__ = [
 
 NAMED_FILE = re.compile(r"[^:]*\.\w+( \[[^:]*\])?:")
 ACCEPT_STATUS = "Publish although rows reveal a person's status"
+ACCEPT_UNCHECKED = "Publish although not all was checked together with what was published before"
 NEW_POPULATION = "These are different people from those in the register"
 COUNT_PEOPLE = "Count people, not households, although records have a household number"
 """Page labels of the choices that a verb's message may request."""
@@ -37,7 +39,7 @@ PHRASES = (
     ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
-    (r" --accept-unchecked publishes it anyway\.", ""),
+    (r"--accept-unchecked publishes (it|them) anyway", f'Tick "{ACCEPT_UNCHECKED}" to publish \\1 anyway'),
     (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
     (
         r"confirm with --new-population that these are other people, or that you have checked",

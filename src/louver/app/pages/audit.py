@@ -35,6 +35,7 @@ from louver.app.look import field as text_field
 from louver.app.pages.tables_state import Tables
 from louver.app.publishing import (
     Publishing,
+    accepting_unchecked,
     count_choice,
     people_choices,
     with_register,
@@ -90,6 +91,7 @@ class Audits:
     hide: bool = False
     with_register: bool = True
     new_population: bool = False
+    accept_unchecked: bool = False
     count_people: bool = False
     seconds: str = "60"
     name: str = ""
@@ -311,6 +313,7 @@ class _AuditPage:
                     partial(self._set, "with_register"),
                 )
                 people_choices(self._session, state, self._tables.names())
+                accepting_unchecked(state)
             with tag("div", "pad"):
                 with tag("div", "row between"):
                     tag("span", "s", "Time")

@@ -40,7 +40,7 @@ from louver.app.pages.protect_state import (
     table_text,
 )
 from louver.app.parts import HeatGrid
-from louver.app.publishing import Publishing, people_choices, without_empty_register
+from louver.app.publishing import Publishing, accepting_unchecked, people_choices, without_empty_register
 from louver.app.session import JobAnswer, Opened, Session
 from louver.app.spec_files import written
 from louver.errors import LouverError
@@ -180,6 +180,7 @@ class _ProtectPage:
                 partial(self._set, "with_register"),
             )
             people_choices(self._session, state, state.columns)
+            accepting_unchecked(state)
         with tag("div", "pad"):
             with tag("div", "row between"):
                 tag("span", "s", "Search")

@@ -75,6 +75,7 @@ class Protects:
     time: str = "rounds"
     with_register: bool = True
     new_population: bool = False
+    accept_unchecked: bool = False
     name: str = ""
     shown: int = 0
     """Number of the table on the screen."""

@@ -41,7 +41,7 @@ from louver.app.look import (
 from louver.app.pages.tables_panels import CategoriesPanel, TogetherPanel, TriedPanel, statement
 from louver.app.pages.tables_state import Tables
 from louver.app.parts import HeatGrid, Shelves
-from louver.app.publishing import Publishing, count_choice, people_choices
+from louver.app.publishing import Publishing, accepting_unchecked, count_choice, people_choices
 from louver.app.session import Session
 from louver.app.words import ACCEPT_STATUS
 from louver.errors import LouverError
@@ -433,6 +433,7 @@ class _TablesPage:
         )
         count_choice(self.session, self.state)
         people_choices(self.session, self.state, self.state.names())
+        accepting_unchecked(self.state)
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if not self.state.rows or not self.state.cols:
@@ -443,6 +444,7 @@ class _TablesPage:
             )
         given = {"registry": str(self.session.setup.registry), "accept": self.state.accept}
         given |= {"new_population": self.state.new_population, "count_people": self.state.count_people}
+        given |= {"accept_unchecked": self.state.accept_unchecked}
         given |= {"person": self.session.state(ColumnChoices).person or None}
         units = self.session.state(ColumnChoices).with_role("unit")
         given |= {"unit": units[0]} if units and not self.state.count_people else {}

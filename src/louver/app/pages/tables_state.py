@@ -99,6 +99,7 @@ class Tables:
     name: str = ""
     accept: bool = False
     new_population: bool = False
+    accept_unchecked: bool = False
     count_people: bool = False
     small: int = 5
     certain: float = 100.0
