@@ -3,8 +3,8 @@
 Run: python benchmarks/accounting.py [--fine]
 
 The budget and the shares of levels are those of the 2020 redistricting data (rho 2.56 at delta 1e-10), one query a level, then smaller
-budgets. The peer is dp-accounting's privacy loss distribution of the same noise. Its epsilon, by
-connecting the dots of a grid, falls with the square of the grid's width; two widths give its limit. `--fine` uses narrower grids.
+budgets. The peer is dp-accounting's privacy loss distribution of the same noise. Its epsilon, by connecting the dots of a grid, falls
+with the square of the grid's width; two widths give its limit. `--fine` uses narrower grids.
 """
 
 from __future__ import annotations

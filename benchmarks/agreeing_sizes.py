@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from louver.data.regions import RegionTree
 from louver.groups.mechanisms import MECHANISMS
-from louver.groups.methods.agreeing import solve_agreeing
+from louver.groups.methods.cumulative import solve_agreeing
 from louver.groups.plan import SizePlan, chosen_shares, make_plan
 from louver.groups.problem import GroupTable, Total
 from louver.groups.simulate import errors, measured

@@ -4,11 +4,11 @@ Run: python benchmarks/anonymize_beyond.py [--records 20000000] [--whole 1000000
                                            [--kill-after S] [--folder DIR] [--small]
 
 Makes a file of people (Parquet, seeded, streamed): 8 quasi-identifiers like those of Adult, of 2 to 20,000 values, that depend on one
-another, and one sensitive column. Its first records are anonymised whole, and in parts with as many seconds a record; then the whole
-file in parts. --engine dask starts a scheduler and two worker processes of one thread on this machine, and ends them; --kill-after kills one
-of them while the whole file is in work, and it is started anew.
-Memory is the sum of the proportional set sizes (pages shared by processes counted once) of all processes below this one, the workers
-among them, looked at every second; the file cache is not in it. The files are removed at the end.
+another, and one sensitive column. Its first records are anonymised whole, and in parts with as many seconds a record; then the whole file
+in parts. --engine dask starts a scheduler and two worker processes of one thread on this machine, and ends them; --kill-after kills one of
+them while the whole file is in work, and it is started anew. Memory is the sum of the proportional set sizes (pages shared by processes
+counted once) of all processes below this one, the workers among them, looked at every second; the file cache is not in it. The files are
+removed at the end.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Run: python benchmarks/households.py DIR [--files made-up] [--k 3 5 10] [--seconds 20] [--method auto] [--bound S]
 
-DIR holds nm_pums_persons.csv.gz, nm_pums_households.csv.gz, pums_sample_persons.csv.gz and pums_sample_households.csv.gz (census
-microdata samples that UDST/synthpop ships); `made-up` needs none: 1,500 couples, families and people alone in 12 districts. Every release is
-counted again by code of this file. --bound gives the lower bound of classes of k records so much time.
+DIR holds nm_pums_persons.csv.gz, nm_pums_households.csv.gz, pums_sample_persons.csv.gz and pums_sample_households.csv.gz (census microdata
+samples that UDST/synthpop ships); `made-up` needs none: 1,500 couples, families and people alone in 12 districts. Every release is counted
+again by code of this file. --bound gives the lower bound of classes of k records so much time.
 """
 
 from __future__ import annotations

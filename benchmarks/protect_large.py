@@ -4,9 +4,9 @@
     python benchmarks/protect_large.py adult.csv.gz --cells 1e4 --check 200
 
 Tables are sums of the weekly hours of the 48,842 people of Adult (UCI Machine Learning Repository), by three or four of its columns with
-all levels of the hierarchies in benchmarks/hierarchies; codes with the same people are one cell, and empty cells are none. A cell is primary
-where fewer than 3 people are in it, and must stay open by 10 % on both sides to an outsider. What is timed is the engine (`hide` and
-`certify`), without reading records and writing tables.
+all levels of the hierarchies in benchmarks/hierarchies; codes with the same people are one cell, and empty cells are none. A cell is
+primary where fewer than 3 people are in it, and must stay open by 10 % on both sides to an outsider. What is timed is the engine (`hide`
+and `certify`), without reading records and writing tables.
 
 The check asks SciPy's `linprog`, from nothing, how far each of some primary cells can be from its value, with all hidden cells open. In
 the largest table these are cells in a part of it: hidden cells near the asked one may change, and all others may not, so that a

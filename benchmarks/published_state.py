@@ -1,8 +1,8 @@
 """Rhode Island in the layout of the published noisy measurement files, with the production shares and noise of 2020.
 
-Blocks, people, voting age and the eight groups of race and Hispanic origin are those of the 2010 Census; how these divide into 63 races, group
-quarters and housing units is drawn from a fixed seed, so that the state is SEMI-SYNTHETIC. Some block groups lie in a made-up tribal area: they
-form the second branch. The truth is kept apart from the files.
+Blocks, people, voting age and the eight groups of race and Hispanic origin are those of the 2010 Census; how these divide into 63 races,
+group quarters and housing units is drawn from a fixed seed, so that the state is SEMI-SYNTHETIC. Some block groups lie in a made-up tribal
+area: they form the second branch. The truth is kept apart from the files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 WIDTHS = (3, 9, 13, 15, 31)
 SCALE = (339 / 542) ** 2
 SHARES = {"State": 1440, "County": 447, "Tract": 687, "Block_Group": 1256, "Block": 165}
-ONE, TWO = ("hhgq",), ("hispanic", "cenrace")
+ONE = ("hhgq",)
 QUERIES = {
     "total": (),
     "cenrace": ("cenrace",),

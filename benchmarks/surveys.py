@@ -2,10 +2,10 @@
 
 Run: python benchmarks/surveys.py DIR [--files adult nist acs] [--k 3 5 10] [--seconds 10 60] [--records N] [--diverse] [--bound S]
 
-DIR holds adult.csv.gz (UCI, header added), nist_acs2019_ma.csv.gz (NIST CRC, 2019 ACS excerpts) and acs2013_ma_persons.csv.gz (ACS
-PUMS 2013, Massachusetts, as in ARX's benchmarks). Numbers become intervals, other columns sets; all columns count the same. The loss is
-the share of all detail that is lost, by louver's own measure; every partition is checked again by code of this file. --diverse asks for l
-and t of a sensitive column besides k = 5, with auto alone. --bound gives the lower bound by prices so much time, once the last search is over.
+DIR holds adult.csv.gz (UCI, header added), nist_acs2019_ma.csv.gz (NIST CRC, 2019 ACS excerpts) and acs2013_ma_persons.csv.gz (ACS PUMS
+2013, Massachusetts, as in ARX's benchmarks). Numbers become intervals, other columns sets; all columns count the same. The loss is the
+share of all detail that is lost, by louver's own measure; every partition is checked again by code of this file. --diverse asks for l and t
+of a sensitive column besides k = 5, with auto alone. --bound gives the lower bound by prices so much time, once the last search is over.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ ADULT is the UCI file with a header (adult.csv.gz). Quasi-identifiers: age and y
 three kinds of release have the same domain), sex, marital status; kept: hours in bands of ten, income. The model is a logistic regression of
 income, weighted by the survey's weights (fnlwgt, kept), with 95 % intervals; k-anonymous files by ten draws. Private records have no weights:
 they come from a TopDown run without regions on records counted once, and are compared with the unweighted model. A coefficient survives
-if its interval and that of the source overlap by half or more, and it stays above 0, below 0, or neither. Code of its own throughout.
+if its interval and that of the source overlap by half or more, it is at most four times as long, and the coefficient stays above 0, below 0,
+or neither. Code of its own throughout.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def survive(before: Fit, after: Fit) -> np.ndarray:
     shared = np.maximum(0, np.minimum(high, new_high) - np.maximum(low, new_low))
     overlap = (shared / (high - low) + shared / (new_high - new_low)) / 2
     side, new_side = np.sign(low) * (low * high > 0), np.sign(new_low) * (new_low * new_high > 0)
-    return (overlap >= 0.5) & (side == new_side)
+    return (overlap >= 0.5) & (new_high - new_low <= 4 * (high - low)) & (side == new_side)
 
 
 def draw(lines: list[tuple[str, Fit, Fit]], path: Path) -> None:

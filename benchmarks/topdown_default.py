@@ -2,8 +2,9 @@
 
 Run: python benchmarks/topdown_default.py [STATE ...] --data FOLDER [--seeds 10] [--epsilon 1] [--part 1] [--public units useless]
 
-STATE is rhode_island (needs --data, with ri_2010_blocks.csv.gz), or plain_state, mixed_state or split_state (made_up_states.py); all of them
-without it. `plain` has the reference's shares: levels alike, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed. `--part` draws a smaller state.
+STATE is rhode_island (needs --data, with ri_2010_blocks.csv.gz), or plain_state, mixed_state or split_state (made_up_states.py); all of
+them without it. `plain` has the reference's shares: levels alike, 0.1 / 0.2 / 0.3 / 0.4 for total to detailed. `--part` draws a smaller
+state.
 
 `--public` compares louver with itself instead: with public numbers of every block, made from the truth with noise, over without them, and
 the worst ratio of a single seed. They are units (housing units), useless (numbers of other blocks), census (another census' counts by

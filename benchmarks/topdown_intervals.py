@@ -4,10 +4,10 @@ Run: python benchmarks/topdown_intervals.py --data FOLDER [--truth hawaii] [--se
      [--epsilon 1] [--public units]
 
 Rhode Island 2010 (25,181 blocks), Hawaii 2020 or a made-up state (made_up_states.py), state total invariant. The plan "default" has no
-shares in the spec; `--public` gives public numbers of every block as in topdown_default.py. Each seed is a whole release: measured, estimated, simulated as `louver topdown
-run` does, and compared with the truth. Coverage is that of numbers above zero, as the tables have them, and of zeros beside it; standard
-errors are compared with true errors as root mean squares. The unions are 100 for each kind of region they lie in: neighbours in the
-order of codes, or chosen at random, 2 to 2,000 leaves.
+shares in the spec; `--public` gives public numbers of every block as in topdown_default.py. Each seed is a whole release: measured,
+estimated, simulated as `louver topdown run` does, and compared with the truth. Coverage is that of numbers above zero, as the tables have
+them, and of zeros beside it; standard errors are compared with true errors as root mean squares. The unions are 100 for each kind of region
+they lie in: neighbours in the order of codes, or chosen at random, 2 to 2,000 leaves.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/topdown_spine.py --data DIR [--seeds 10] [--epsilon 1 | --rho 1/8] [--shares default|equal] [--kinds district place]
 
-Rhode Island 2010, 25,181 blocks. Its districts and places are MADE UP, from fixed seeds: 40 districts are runs of blocks, cut anywhere, so that
-every block is in one; 60 places are parts of one to five neighbouring block groups, so that most blocks are in none. Everything runs from
-files, with seeded noise: nothing here is private.
+Rhode Island 2010, 25,181 blocks. Its districts and places are MADE UP, from fixed seeds: 40 districts are runs of blocks, cut anywhere, so
+that every block is in one; 60 places are parts of one to five neighbouring block groups, so that most blocks are in none. Everything runs
+from files, with seeded noise: nothing here is private.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ IMAGES = Path(__file__).absolute().parent / "images"
 WARDS, AGES = ["North", "East", "South", "West"], ["<25", "25-44", "45-64", "65+"]
 COUNTS = [[20, 50, 10, 3], [8, 19, 22, 15], [17, 32, 12, 11], [2, 24, 9, 18]]
 HIDDEN, SECOND, SHOWN = "#c1442d", "#e9a03b", "#eef1f4"
+BRANCHES, AREAS = ["Food", "Textiles", "Metal", "Machines", "Transport"], ["North", "East", "South", "West"]
+FIRMS = [[9, 4, 7, 5], [3, 6, 2, 8], [5, 7, 1, 6], [4, 5, 9, 3], [8, 2, 6, 4]]
 
 
 def profile() -> Figure:
@@ -60,29 +62,65 @@ def topdown() -> Figure:
 
 
 def hiding() -> Figure:
-    """A table with totals: small counts, and the cells to hide beside them."""
+    """A table with totals: small counts, and the further cells to hide."""
     cells = [(w, a, COUNTS[i][j]) for i, w in enumerate(WARDS) for j, a in enumerate(AGES)]
     ward, age, count = zip(*cells, strict=True)
     people = pa.table({"ward": ward, "age": age, "count": count})
     table = {"name": "wards", "by": ["ward", "age"], "totals": True, "below": 5}
     spec = {"attributes": {"ward": {"labels": WARDS}, "age": {"labels": AGES}}}
     [plan] = lv.audit(people, weight="count", spec=spec, tables=[table], hide=True).hide
-    figure = Figure(figsize=(6.2, 2.6), layout="constrained")
-    axes = figure.subplots()
+    colours: dict[tuple[int, int], str] = {}
+    texts: dict[tuple[int, int], str] = {}
     for i, row in enumerate([*WARDS, "Total"]):
         for j, col in enumerate([*AGES, "Total"]):
             some = [n for w, a, n in cells if row in (w, "Total") and col in (a, "Total")]
             named = {"ward": row, "age": col}
             is_second = {key: label for key, label in named.items() if label != "Total"} in plan.cells
-            color = HIDDEN if 0 < sum(some) < 5 else SECOND if is_second else SHOWN
-            axes.add_patch(_square(j, i, color))
-            text = str(sum(some)) if color == SHOWN else f"({sum(some)})"
-            axes.text(j, i, text, ha="center", va="center", color="white" if color == HIDDEN else "#22313f")
-    axes.set_xticks(range(5), [*AGES, "Total"])
-    axes.set_yticks(range(5), [*WARDS, "Total"])
+            colours[i, j] = HIDDEN if 0 < sum(some) < 5 else SECOND if is_second else SHOWN
+            texts[i, j] = str(sum(some)) if colours[i, j] == SHOWN else f"({sum(some)})"
+    return _grid([*WARDS, "Total"], [*AGES, "Total"], colours, texts)
+
+
+def protecting() -> Figure:
+    """Turnover of made-up firms: primary cells by rules, and the secondary cells that protect them."""
+    firms = [
+        {"branch": branch, "area": area, "turnover": 10 + (7 * i + 5 * j + 11 * n * n) % 90}
+        for i, branch in enumerate(BRANCHES)
+        for j, area in enumerate(AREAS)
+        for n in range(FIRMS[i][j])
+    ]
+    table = {"name": "turnover", "by": ["branch", "area"], "value": "turnover"}
+    rules = [{"rule": "frequency", "minimum": 3}, {"rule": "dominance", "n": 1, "k": 70}]
+    [grid] = lv.protect(pa.Table.from_pylist(firms), tables=[table], rules=rules).grids
+    rows, columns = [*BRANCHES, "Total"], [*AREAS, "Total"]
+    states = {"primary": HIDDEN, "secondary": SECOND}
+    places = {(rows.index(cell.labels[0]), columns.index(cell.labels[1])): cell for cell in grid.cells}
+    return _grid(
+        rows,
+        columns,
+        {place: states.get(cell.state, SHOWN) for place, cell in places.items()},
+        {place: f"({cell.value})" if cell.state in states else cell.value for place, cell in places.items()},
+    )
+
+
+def _grid(
+    rows: list[str],
+    columns: list[str],
+    colours: dict[tuple[int, int], str],
+    texts: dict[tuple[int, int], str],
+) -> Figure:
+    """A table with coloured cells."""
+    figure = Figure(figsize=(6.2, 0.52 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    for (i, j), colour in colours.items():
+        axes.add_patch(_square(j, i, colour))
+        ink = "white" if colour == HIDDEN else "#22313f"
+        axes.text(j, i, texts[i, j], ha="center", va="center", color=ink)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
     axes.xaxis.tick_top()
-    axes.set_xlim(-0.55, 4.55)
-    axes.set_ylim(4.55, -0.55)
+    axes.set_xlim(-0.55, len(columns) - 0.45)
+    axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return figure
@@ -99,6 +137,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "bounds": bounds,
     "audit-tables": differencing,
     "audit-hide": hiding,
+    "protect": protecting,
     "anonymize": anonymize,
     "groups": groups,
     "topdown": topdown,

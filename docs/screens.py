@@ -1,4 +1,4 @@
-"""Pictures of every page of the explorer, light and dark, and of the report in the README: python docs/screens.py [PAGE|report...].
+"""Pictures of pages of the explorer, light and dark, and of the report in the README: python docs/screens.py [PAGE|report...].
 
 Needs Chromium and the extra `app`.
 """
@@ -17,7 +17,6 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from app.browser import Explorer, chromium, running, tab
-from louver.app.pages import PAGES
 from louver.cli import main as louver
 from louver.data.samples import write_samples
 
@@ -25,6 +24,8 @@ FOLDER = Path(__file__).with_name("images")
 COLOURS = 256
 REPORT: Any = {"width": 1130, "height": 1330}
 NOISE = ("groups", "topdown", "releases", "ledger")
+SHOWN = ("data", "tables", "protect", "microdata", *NOISE)
+"""Pages of which the guide of the explorer has a picture."""
 
 
 def prepared(folder: Path) -> list[str]:
@@ -115,6 +116,19 @@ def ready(page: Any, name: str) -> None:
         page.wait_for_selector("td:has-text('in a PSU')")
         page.click("button:has-text('Try made-up outlines')")
         page.wait_for_selector(".regionmap")
+    elif name == "protect":
+        page.click("button:has-text('Describe a table')")
+        page.select_option(".drawer select", "hours")
+        for attribute in ("education", "race"):
+            page.click(f".drawer .places label:has-text('{attribute}')")
+        page.click(".drawer [data-run]")
+        page.wait_for_selector(".drawer p:has-text('in the list')")
+        page.click(".drawer [data-close]")
+        page.select_option("select[aria-label='Search']", "first")
+        page.click(".form [data-run]")
+        page.wait_for_selector(".verdict:has-text('Every primary cell is protected')")
+        page.focus(".heatgrid")
+        page.keyboard.press("n")
     elif name == "microdata":
         page.wait_for_selector("[data-run]")
         page.select_option("[aria-label=Time]", "3")
@@ -124,7 +138,7 @@ def ready(page: Any, name: str) -> None:
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or [*PAGES, "report"]
+    wanted = sys.argv[1:] or [*SHOWN, "report"]
     if "report" in wanted:
         take_report()
         wanted.remove("report")

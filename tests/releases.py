@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from louver.release.folder import Folder, plain_files
 from louver.release.manifest import Manifest, digest, read_manifest
 from louver.release.promises import Context
-from louver.release.promises.losses import mean_loss
 from louver.release.promises.mapping import SCHEMA
+from louver.release.promises.recoding import mean_loss
 from louver.release.verify import Check, check_promise
 from louver.release.write import ReleaseWriter
 

@@ -9,6 +9,10 @@ import csv
 import random
 from pathlib import Path
 
+from louver.engine.engines import ONE_CORE
+from louver.topdown.errors.simulate import AssumedTruth, SimulatedCounts
+from louver.topdown.estimation.levels import Estimate
+
 BLOCKS = ("1A1", "1A2", "1A3", "1B1", "1B2", "2A1", "2A2", "2B1", "2B2")
 QUARTERS = ("home", "dorm", "jail")
 AGES = ("adult", "child")
@@ -98,3 +102,10 @@ def _write(path: Path, header: tuple[str, ...], rows: list[tuple]) -> None:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def simulated(plan, leaves, seeds):
+    """Releases of leaves that stand in for the truth, one for each seed, as the plan would release the records."""
+    truth = AssumedTruth.of(plan, leaves)
+    for seed in seeds:
+        yield Estimate.of(truth.steps(SimulatedCounts(plan, truth.levels, seed), None, ONE_CORE, None))

@@ -1,4 +1,4 @@
-"""Packages that can be called: `louver.bounds(...)` is the verb, `louver.bounds.suggest` a function of its package."""
+"""Packages that can be called: `louver.bounds(...)` is the verb, `louver.bounds.suggest` is a function of its package."""
 
 from __future__ import annotations
 

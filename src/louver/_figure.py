@@ -18,7 +18,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def blank_figure(width: float, height: float) -> Figure:
-    """An empty figure that needs no display and is drawn inline in a notebook, whatever its backend."""
+    """An empty figure that needs no display and is drawn inline in a notebook, whatever the backend."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure = _inline_class()(figsize=(width, height), layout="constrained")
@@ -71,7 +71,7 @@ def _plain_class() -> type[Formatter]:
 
 
 def plain_power(text: str) -> str:
-    r"""A label as Matplotlib writes it, stripped of mathematics.
+    r"""A label written by Matplotlib, without mathematical notation.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def plain_power(text: str) -> str:
 
 
 def svg(figure: Figure) -> str:
-    """A figure as inline SVG: text stays text (searchable), and the same figure gives the same bytes."""
+    """A figure as inline SVG: text remains searchable text, and equal figures give equal bytes."""
     from matplotlib import rc_context
 
     stream = io.StringIO()

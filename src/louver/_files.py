@@ -1,7 +1,7 @@
 """Locks and durable writes: by POSIX where it is available, otherwise by portable means.
 
-Without `fcntl` (Windows) there is no lock that can be taken on a folder and that ends with its process: nothing is locked there, so
-nothing that a killed run left behind is ever removed by another; and folders cannot be opened, so only files are synced.
+Without `fcntl` (on Windows), no lock on a folder ends with its process. So nothing is locked there, and what a killed run left behind is
+never removed by another run; and since folders cannot be opened, only files are synced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def has_locks() -> bool:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the lock of an open file, for as long as this process or a fork of it lives; False where it is held or there are no locks."""
+    """Take the lock of an open file, for as long as this process or a fork of it lives; False if it is held elsewhere or there are no
+    locks."""
     if not has_locks():
         return False
     try:
@@ -39,7 +40,7 @@ def try_lock(descriptor: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FolderLock:
-    """A folder that this process has locked until `close`; the descriptor is None where folders cannot be locked."""
+    """A folder that this process has locked until `close`; the descriptor is None if folders cannot be locked."""
 
     descriptor: int | None
 
@@ -50,7 +51,7 @@ class FolderLock:
 
 
 def lock_folder(folder: Path) -> FolderLock | None:
-    """Lock a folder, waiting while another process holds it; None if it was removed meanwhile."""
+    """Lock a folder, waiting while another process holds it; None if it was removed in the meantime."""
     if not has_locks():
         return FolderLock(None) if folder.exists() else None
     with suppress(FileNotFoundError):

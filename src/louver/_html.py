@@ -1,17 +1,32 @@
-"""Tables in HTML, for reports and notebooks: text is escaped, and numbers are right-aligned."""
+"""How results show themselves: as JSON text, and as tables in HTML for reports and notebooks, with text escaped and numbers
+right-aligned."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MOST_LINES", "Shown", "html_table", "number"]
+__all__ = ["MOST_LINES", "JsonText", "Shown", "html_table", "number"]
 
 MOST_LINES = 20
+
+
+class JsonText:
+    """A result whose content for programs is `to_dict()`."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """The content for programs, as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
 
 
 class Shown:

@@ -1,4 +1,4 @@
-"""Pseudo-random numbers from consecutive ones, for sketches, orders, searches and simulations; privacy noise comes from `privacy`."""
+"""Pseudo-random numbers from consecutive numbers, for sketches, orders, searches and simulations; privacy noise comes from `privacy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of a result for the decision to publish: judged once by the verb, rendered everywhere else."""
+"""The meaning of a result for the decision to publish: decided once by the verb, rendered everywhere else."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Verdict:
 
 
 RATINGS = ((0.01, "very good"), (0.05, "usable"), (0.2, "rough"))
-"""Largest relative error that deserves each word."""
+"""Largest relative error for each word."""
 TOO_NOISY = "too noisy alone"
 
 

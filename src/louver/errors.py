@@ -1,4 +1,4 @@
-"""Every exception louver raises on purpose.
+"""Every exception that louver raises deliberately.
 
 A message is one sentence: where, what is wrong, what to do. It names files, columns, rows, options and
 schema labels, never a value or a count read from confidential data ("locate, never quote").
@@ -29,11 +29,11 @@ __all__ = [
 
 
 class LouverError(Exception):
-    """Base of every error a caller may want to catch."""
+    """Base class of every error that a caller may want to catch."""
 
 
 class Cancelled(LouverError):
-    """Work was stopped through `Run.cancel`; nothing half-done is left behind."""
+    """Work was stopped by `Run.cancel`; nothing half-finished is left behind."""
 
     def __init__(self) -> None:
         super().__init__("stopped.")
@@ -47,7 +47,7 @@ class InputError(LouverError):
     message : str
         One sentence: where, what is wrong, what to do.
     file, column, row, option : optional
-        Where the problem is, for programs; `row` counts data rows from 1.
+        Location of the problem, for programs; `row` counts data rows from 1.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class BudgetError(LouverError):
     message : str
         One sentence: where, what is wrong, what to do.
     requested, remaining : Fraction, optional
-        Both amounts in the ledger's measure, where the refusal is about an amount.
+        Both amounts in the ledger's measure, if the refusal is about an amount.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class PromiseError(LouverError):
     ----------
     message : str
     promise : str
-        Its name.
+        Name of the promise.
     """
 
     def __init__(self, message: str, *, promise: str) -> None:
@@ -115,7 +115,7 @@ class PromiseError(LouverError):
 
 
 class SolverError(LouverError):
-    """A solver stopped without an answer that can be trusted."""
+    """A solver stopped without a reliable answer."""
 
 
 SYSTEM_PROBLEMS = {
@@ -150,9 +150,9 @@ def internal_error(error: BaseException) -> str:
 def one_sentence() -> Iterator[None]:
     """Turn failures with external causes into a `LouverError`.
 
-    The entry points of the verbs and the command line use it: wherever it occurs, a full disk, a name that is too long, text that
-    cannot be encoded, nesting that is too deep, or a table that Arrow or DuckDB gives up on ends in one sentence. Where
-    more is known (the row, the key), the place itself says so first.
+    The entry points of the verbs and the command line use it: wherever it occurs, a full disk, a name that is too long, text that cannot be
+    encoded, nesting that is too deep, or a table that Arrow or DuckDB cannot handle is reported in one sentence. If more is known (the row,
+    the key), the code in question reports it first.
 
     Examples
     --------
@@ -203,8 +203,7 @@ def _outside_errors() -> tuple[type[Exception], ...]:
 def printable(text: object) -> str:
     r"""External text on one line: no line breaks, and nothing that a terminal would interpret as a command.
 
-    Names of columns, labels and files come from outside; any line shown to users that contains them must be passed
-    through here.
+    Names of columns, labels and files come from outside; any line shown to users that contains them must pass through this function.
 
     Examples
     --------

@@ -1,21 +1,21 @@
-"""Run: the one channel for progress and cancellation.
+"""Run: the single channel for progress and cancellation.
 
-Work stops only where it checks, so nothing is left half done: it calls `report` or `check` at least every 0.2 seconds.
+Work stops only where it checks for cancellation, so nothing is left half finished; it calls `report` or `check` at least every 0.2 seconds.
 
 - **A loop in Python** calls `report(stage, done, total)` or `check()`.
-- **A kernel** that may run longer takes `run.flag` and returns early once it is set; then Python calls `check`. Kernels run
-  without the interpreter lock, so cancelling (from the thread that watches for signals, or a button of the explorer) is not delayed. The
-  loop that checks the flag must write to some array: where it writes nothing, the compiler reads the flag only once.
-- **A long computation that cannot check** and releases the interpreter lock is made through `run.attend(function, ...)`: in a
-  thread, which is abandoned on cancelling.
+- **A kernel** that may run longer takes `run.flag` and returns early once it is set; then Python calls `check`. Kernels run without the
+  interpreter lock, so cancelling (from the thread that watches for signals, or a button of the explorer) is not delayed. The loop that
+  checks the flag must write to some array; otherwise the compiler reads the flag only once.
+- **A long computation that cannot check** and releases the interpreter lock is made through `run.attend(function, ...)`, in a thread that
+  is abandoned on cancellation.
 - **A call with an interrupt of its own** (DuckDB) is made inside `with run.interrupting(connection.interrupt)`.
-- **A solver without a callback** (HiGHS, OR-Tools) runs in time slices where it can be resumed, otherwise through
-  `run.call(function, ...)`: in a child process that is ended on cancelling. A child takes about half a second to start and
-  its arguments are copied, so that is for work that is expected to take seconds.
+- **A solver without a callback** (HiGHS, OR-Tools) runs in time slices where it can be resumed, otherwise through `run.call(function,
+  ...)`: in a child process that is ended on cancellation. A child takes about half a second to start and its arguments are copied, so this
+  is for work that is expected to take seconds.
 
-The command line handles signals (`cli/console.py`) in a thread of their own, because the interpreter's handlers wait until the main
-thread leaves a kernel. The first signal cancels; if no check follows within 0.4 seconds, the main thread is interrupted as Ctrl-C
-always did, and the error that results counts as cancelled; a second signal ends the process.
+The command line handles signals (`cli/console.py`) in a thread of their own, because the interpreter's handlers wait until the main thread
+leaves a kernel. The first signal cancels; if no check follows within 0.4 seconds, the main thread is interrupted as by an ordinary Ctrl-C,
+and the resulting error counts as cancellation; a second signal ends the process.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ sys.path[:] = pickle.load(sys.stdin.buffer)
 function, args, keywords = pickle.load(sys.stdin.buffer)
 pickle.dump(function(*args, **keywords), answers)
 """
-"""What the solver prints goes to stderr, because stdout carries the answer."""
+"""Program of the child process; the solver's output goes to stderr, because stdout carries the answer."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Run:
-    """Progress and cancellation of one call; every layer may take it.
+    """Progress and cancellation of one call; every layer may receive it.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Run:
     tell : callable, optional
         Called with sentences that the user should read before the work continues.
     stand : callable, optional
-        Called with the state of a search: the share that its best answer loses, and the least that any can lose (None if unknown).
+        Called with the state of a search: the share that its best answer loses, and a lower bound on this share (None if unknown).
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def flag(self) -> NDArray[np.uint8]:
-        """The flag as an array that shares its memory; numpy is imported only where there are kernels."""
+        """The flag as an array that shares its memory; numpy is imported only if there are kernels."""
         import numpy as np
 
         shared: NDArray[Any] = np.frombuffer(self._flag, dtype=np.uint8)
@@ -110,15 +110,15 @@ class Run:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether a search should end with the best found so far."""
+        """Whether a search should end with the best answer found so far."""
         return self._is_hurried
 
     def hurry(self) -> None:
-        """Ask a search to end with the best found so far; safe from other threads. Other work ignores it."""
+        """Ask a search to end with the best answer found so far; safe to call from other threads. Other work ignores it."""
         self._is_hurried = True
 
     def cancel(self) -> None:
-        """Ask the work to end; safe from other threads and from signal handlers."""
+        """Ask the work to end; safe to call from other threads and from signal handlers."""
         self._flag[0] = 1
         for interrupt in tuple(self._interrupts):
             interrupt()
@@ -221,7 +221,7 @@ class Run:
         self.check()
         given = pickle.dumps(sys.path) + pickle.dumps((function, args, keywords))
         pipe, command = subprocess.PIPE, [sys.executable, "-P", "-c", CHILD]
-        # A session of its own: Ctrl-C at a terminal reaches only this process, which ends the child.
+        # A separate session, so that Ctrl-C at a terminal reaches only this process, which ends the child.
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
         ) as child:

@@ -215,7 +215,7 @@ def test_what_outsiders_know(explorer: Explorer, browser: Any) -> None:
         page.fill(".drawer input[type=number]", "1")
         page.click(".drawer button:has-text('Add')")
         told = page.locator(".verdict:has-text('With 1 fact that outsiders know in addition')")
-        told.filter(has_text=re.compile(r"[0-9,]+ cells? falls? by the last")).wait_for()
+        told.filter(has_text=re.compile(r"[0-9,]+ cells? newly disclosed by the last fact")).wait_for()
 
 
 def test_a_file_of_ones_own(explorer: Explorer, browser: Any, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_from_the_sample_to_a_release(browser: Any, tmp_path: Path) -> None:
         page.wait_for_selector(".drawer .chip:text-is('<25 or 25-54')")
         page.keyboard.press("Escape")
         page.wait_for_selector(".drawer", state="detached")
+        page.wait_for_function("document.activeElement.dataset.chip === 'age'")
         press(page, "Publish…")
         page.wait_for_selector(".drawer")
         go_to(page, "Name of the release")

@@ -28,7 +28,7 @@ CHANGED = "before => ![undefined, before].includes(document.querySelectorAll('.l
 SAME_SHAPE = "n => document.querySelector('.regionmap .own')?.getAttribute('d') === document.querySelectorAll('.regionmap path')[n].getAttribute('d')"
 STOPPED = (
     ".problem:has-text('nothing was spent'), .problem:has-text('was debited'), .problem:has-text('too late'), "
-    ".verdict.ok:has-text('Released')"
+    ".verdict:has-text('Released')"
 )
 """What is told once it is known what became of the debit."""
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -242,17 +242,17 @@ def test_cancelling_leaves_no_debit_without_its_noise(browser: Any, folder: Path
     given.append(f"--topdown={folder / 'samples' / 'county.toml'}")
     with running(*given) as explorer, tab(browser, explorer, "topdown") as page:
         measure(page, "county")
-        page.wait_for_selector(".run:not(.gone) .stage, .verdict.ok:has-text('Released')")
+        page.wait_for_selector(".run:not(.gone) .stage, .verdict:has-text('Released')")
         page.keyboard.press("Escape")
         page.wait_for_selector(STOPPED)
         state = Ledger(folder / "county" / "county.ledger").state()
         assert state.spent == 2 * (len(state.pending) + len(state.sealed)) <= 2
         if state.spent and not (folder / "releases" / "county").exists():
             go_on(page)
-            page.wait_for_selector(".verdict.ok:has-text('Released')")
+            page.wait_for_selector(".verdict:has-text('Released')")
         elif not (folder / "releases" / "county").exists():
             measure(page, "county")
-            page.wait_for_selector(".verdict.ok:has-text('Released')")
+            page.wait_for_selector(".verdict:has-text('Released')")
     state = Ledger(folder / "county" / "county.ledger").state()
     assert state.spent == 2 and len(state.sealed) == 1 and not state.pending
     assert verify(folder / "releases" / "county").passed

@@ -210,7 +210,7 @@ BAD = [
     one("too many decimals", "at most 6", 'rows = ["town"]', 'cols = ["ill"]', "decimals = 7"),
     one("filter is not a table", "table of labels", BY, "where = 3"),
     one("filter with a number", "in quotes", BY, "where = { town = 3 }"),
-    one("filter with an unknown label", "does not have it", BY, 'where = { town = "$" }'),
+    one("filter with an unknown label", "does not have this label", BY, 'where = { town = "$" }'),
     one("recode of another attribute", "does not use", BY, 'recode = { age = { old = ["30"] } }'),
     one("recode with an unknown label", "check its spelling", BY, 'recode = { town = { all = ["$"] } }'),
     one("recode that is no table", "must be a table", BY, "recode = { town = 3 }"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow  # noqa: F401  # a page uses dataframes after commands: loaded first, the command line does not hide pandas
 import pytest
 from typer.main import get_command
 

@@ -26,8 +26,6 @@ from topdown_town import write_town
 
 __all__ = ["against", "estimate", "ledger", "open_release", "spending", "topdown", "verify"]
 
-FOLDER_PARTS = ("release", "measured")
-
 
 @cache
 def made() -> Path:

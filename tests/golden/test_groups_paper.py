@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from louver.data.regions import RegionTree
-from louver.groups.methods.direct import solve_dynamic
 from louver.groups.methods.integer_program import solve_by_tables
+from louver.groups.methods.sizes import solve_dynamic
 from louver.groups.problem import GroupTable, NoisyAnswers, SizeQuery, Total, answers
 from louver.optim.trees import LevelTree
 
@@ -113,7 +113,7 @@ def test_table_6_chain_cost_tables() -> None:
 
 def test_example_6_by_isotonic_regression() -> None:
     """The starred values of Table 6, with a second size that leaves room: 3, 3 and 3."""
-    from louver.groups.methods.chain import solve_chain
+    from louver.groups.methods.cumulative import solve_chain
 
     noisy = NoisyAnswers(TREE, np.array([[2, 9], [3, 9], [3, 9]]), (1.0, 1.0), 9)
     # GA = 3; NY and US share one unknown, (3 + 2) / 2, pooled with GA: (3 + 3 + 2) / 3 = 2.67, rounded 3.

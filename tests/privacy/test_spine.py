@@ -13,7 +13,7 @@ from louver.privacy.neighbours import Relation
 from louver.topdown.load import read_design
 from louver.topdown.measuring.noise_plan import make_plan, sensitivity
 from louver.topdown.measuring.true_counts import true_batches
-from louver.topdown.spine.record import spine_table
+from louver.topdown.spine.arrange import spine_table
 from privacy.test_topdown import HAMLET, LEAVES, UNIVERSE, levels_of, neighbours_of
 from topdown_town import SPEC, write_town
 

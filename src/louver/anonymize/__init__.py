@@ -59,7 +59,7 @@ __all__ = [
 
 
 NOT_EARLIER = ("table", "query", "where", "missing_code")
-"""Reading options that apply to the data but not to the records of an earlier release."""
+"""Options for reading that apply to the data but not to the records of an earlier release."""
 
 
 @door(AnonymizeOptions, keywords=AnonymizeKeywords)
@@ -83,7 +83,7 @@ def anonymize(
     out : path, optional
         Release directory to make.
     ledger : path, optional
-        With `out`: where the file is logged as an exact disclosure; by default the ledger next to the data, if there is one.
+        With `out`: the ledger in which the file is logged as an exact disclosure; by default the ledger next to the data, if there is one.
 
     Returns
     -------
@@ -151,7 +151,7 @@ class _Place:
     @property
     def unasked(self) -> str | None:
         """Earlier publications about these people with which this file was not compared."""
-        return None if self.register is None else _unasked(self.register, is_compared=self.is_compared)
+        return None if self.register is None else _not_compared(self.register, is_compared=self.is_compared)
 
     @property
     def remark(self) -> str | None:
@@ -160,7 +160,7 @@ class _Place:
 
 
 def _is_read_again(request: Request[AnonymizeOptions], ledger: str | Path | None) -> bool:
-    """Whether a register or a ledger may read the records, too."""
+    """Whether a register or a ledger may also read the records."""
     if ledger is not None or request.options.registry is not None:
         return True
     return isinstance(request.data, str | Path) and any(ledgers_in(Path(request.data).parent))
@@ -210,9 +210,11 @@ def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run
     )
 
 
-def _unasked(register: MatchedRegister, *, is_compared: bool) -> str | None:
+def _not_compared(register: MatchedRegister, *, is_compared: bool) -> str | None:
     if register.is_apart_by_word:
         return register.remark
+    if register.only_in_ledger is not None:
+        return register.only_in_ledger
     contents = [entry.content for entry in register.entries]
     n_tables = sum(len(content["tables"]) for content in contents)
     n_tables += sum(
@@ -221,16 +223,16 @@ def _unasked(register: MatchedRegister, *, is_compared: bool) -> str | None:
     n_files = 0 if is_compared else sum(len(content.get("files", ())) for content in contents)
     if n_tables:
         return (
-            f"the register holds {counted(n_tables, 'table')} of the same records: audit them again "
-            "with --register, for this file may show what they hide."
+            f"the register holds {counted(n_tables, 'table')} of the same records: audit them again with --register, "
+            "because this file may reveal what they hide."
         )
     if n_files:
-        return f"the register holds {counted(n_files, 'file')} of the same records, which this one was not compared with (--against)."
+        return f"the register holds {counted(n_files, 'file')} of the same records, with which this one was not compared (--against)."
     return None
 
 
 def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequence[str]]:
-    """For the register: the labels that satisfy the source's `where`."""
+    """The labels that satisfy the source's `where`, for the register."""
     source = request.source
     if source.where is None or request.options.registry is None:
         return {}
@@ -239,7 +241,7 @@ def _filter(request: Request[AnonymizeOptions], run: Run) -> Mapping[str, Sequen
 
 
 def compare_each_k(request: Request[AnonymizeOptions], run: Run) -> AnonymizedRelease:
-    """A release whose curve has only the points of its own method; nothing is written."""
+    """Return a release whose curve has only the points of its own method; nothing is written."""
     with _made(request, None, run, others=()) as release:
         return release
 
@@ -251,7 +253,7 @@ def _made(
     run: Run,
     others: Sequence[str] = CURVE_METHODS,
 ) -> Iterator[AnonymizedRelease]:
-    """Read, form classes, compare with other choices and with earlier releases, publish.
+    """Read, form classes, compare with other choices and with earlier releases, and publish.
 
     Yields the release while its input still exists.
     """
@@ -294,7 +296,7 @@ def _made(
 
 @dataclass(frozen=True, slots=True)
 class _InMemoryStore:
-    """A file in memory: a single part."""
+    """A file in memory, which is a single part."""
 
     file: HeldFile
     part_sizes: tuple[int, ...] = ()

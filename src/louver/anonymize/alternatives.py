@@ -67,8 +67,8 @@ def try_each_k(store: RecordStore, options: AnonymizeOptions, made: Tried, run: 
 
     Notes
     -----
-    Every k has the same limit and options. Classes of at least k records also have at least k - 1, so what was found for a larger k
-    is taken for a smaller one where it loses less: the loss never falls as k grows. The release itself is one of the points.
+    Every k has the same limit and options. Classes of at least k records also have at least k - 1, so the classes found for a larger k are
+    used for a smaller one if they lose less: the loss never falls as k grows. The release itself is one of the points.
     """
     if not options.curve:
         return {options.k: made}
@@ -84,7 +84,7 @@ def _from_the_largest(
     seconds: float | None,
     run: Run,
 ) -> dict[int, Tried]:
-    """Classes by k, none losing more than those for a larger k; a k that cannot be met has none."""
+    """Classes by k, none losing more than those for a larger k; a k that cannot be met is left out."""
     found: dict[int, Tried] = {}
     best: Tried | None = None
     for k in sorted(ks, reverse=True):
@@ -136,9 +136,7 @@ def trace(
 
 
 def _point(codebook: Codebook, options: AnonymizeOptions, k: int, tried: Tried) -> CurvePoint:
-    risk = risk_as_published(
-        codebook, tried.parts, classes_as_published(codebook, tried.parts, options), options
-    )
+    risk = risk_as_published(tried.parts, classes_as_published(codebook, tried.parts, options), options)
     return CurvePoint(
         method=options.method,
         k=k,

@@ -1,7 +1,7 @@
 """Which analyses survive: chosen means, shares and regressions before and after, side by side with their intervals.
 
 After generalisation every interval and set is replaced by draws (`release.draws`), and the estimates of several copies are combined, as a
-careful analyst of the published file would do. The results describe confidential records and stay inside.
+careful analyst of the published file would do. The results describe confidential records and are for internal use only.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ COPIES = 10
 CONFIDENCE = 0.95
 LEAST_OVERLAP = 0.5
 """Minimum average overlap of two intervals that lead to the same conclusion."""
+LONGEST = 4.0
+"""How many times as long the interval of a surviving estimate may become: one around everything overlaps with all of the old one."""
 MOST_LABELS = 50
 """Maximum number of labels of a column that enter an analysis individually."""
 
@@ -41,13 +43,14 @@ class TermComparison:
     ----------
     analysis, term : str
     before, before_lower, before_upper : float
-        Of the source, with a 95 % interval.
+        The estimate from the source, with a 95 % interval.
     after, after_lower, after_upper : float or None
-        Of the published file; None where it cannot be estimated any more.
+        The estimate from the published file; None if it can no longer be estimated.
     overlap : float
         Length common to both intervals, averaged as a share of each (Karr et al. 2006); 0 where they do not overlap.
     survives : bool
-        Whether they overlap by half or more and lead to the same conclusion about a coefficient: above 0, below 0, or neither.
+        Whether they overlap by half or more, the new one is at most four times as long, and both lead to the same conclusion about a
+        coefficient: above 0, below 0, or neither.
     """
 
     analysis: str
@@ -72,8 +75,8 @@ class Comparisons:
     not_estimated : tuple of str
         Analyses that cannot be estimated on the source itself, such as logistic regressions whose predictors separate the outcome.
     propensity : float or None
-        Mean squared error of the propensity score over what it would be if both files came from the same population: 1 is as good as
-        the original (Snoke et al. 2018); None where it cannot be estimated.
+        Mean squared error of the propensity score, divided by its value if both files came from the same population: 1 is as good as the
+        original (Snoke et al. 2018); None if it cannot be estimated.
     """
 
     terms: tuple[TermComparison, ...]
@@ -82,7 +85,7 @@ class Comparisons:
 
     @property
     def sentence(self) -> str:
-        """How many survive."""
+        """A sentence that says how many estimates survive."""
         n, n_lost = len(self.terms), sum(not term.survives for term in self.terms)
         some = "All" if not n_lost else f"{n - n_lost:,} of"
         found = (
@@ -116,7 +119,7 @@ def compare_analyses(
     weight : str, optional
         Column of sampling weights; where it is not published, the published records count as one each.
     is_local : bool
-        Whether intervals and sets were made from the values of a class.
+        Whether intervals and sets were derived from the values of a class.
     """
     if not analyses:
         return None
@@ -200,7 +203,8 @@ class _Data:
         for name in by:
             if name in self.numbers:
                 raise InputError(
-                    f'option --analysis groups by column "{name}", which holds numbers; make bands of it (--recode) or name another.',
+                    f'option --analysis groups by column "{name}", which holds numbers; divide it into bands (--recode) or '
+                    "name another column.",
                     option="--analysis",
                     column=name,
                 )
@@ -283,6 +287,7 @@ def _compared(analysis: Analysis, terms: Sequence[Any], then: Fit, now: Fit) -> 
         old, new = (before_low[i], before_high[i]), (after_low[i], after_high[i])
         overlap = 0.0 if is_lost else _overlap(old, new)
         is_same = not is_regression or is_lost or _side(old) == _side(new)
+        is_close = overlap >= LEAST_OVERLAP and new[1] - new[0] <= LONGEST * (old[1] - old[0])
         yield TermComparison(
             analysis=analysis.name,
             term=_term_name(term, is_regression=is_regression),
@@ -293,7 +298,7 @@ def _compared(analysis: Analysis, terms: Sequence[Any], then: Fit, now: Fit) -> 
             after_lower=None if is_lost else float(new[0]),
             after_upper=None if is_lost else float(new[1]),
             overlap=overlap,
-            survives=overlap >= LEAST_OVERLAP and is_same,
+            survives=bool(is_close and is_same),
         )
 
 
@@ -310,7 +315,7 @@ def _overlap(one: tuple[float, float], other: tuple[float, float]) -> float:
     lengths = (one[1] - one[0], other[1] - other[0])
     if min(lengths) <= 0:
         return float(shared >= 0)
-    return max(0.0, sum(shared / length for length in lengths) / 2)
+    return float(max(0.0, sum(shared / length for length in lengths) / 2))
 
 
 def _side(interval: tuple[float, float]) -> int:

@@ -21,7 +21,7 @@ from louver.anonymize.load import Codebook, HeldFile
 from louver.anonymize.methods import Method, method_of, priced_bound
 from louver.anonymize.methods.freeform import FreeformGroups
 from louver.anonymize.methods.method import close_as_published
-from louver.anonymize.metrics import Reached, reached_by
+from louver.anonymize.metrics import MeasuredLimits, measured_diversity
 from louver.anonymize.options import AnonymizeOptions
 from louver.anonymize.problem import AnonymizeProblem, Grouping, Partition, column_as_published
 from louver.anonymize.recoding import Recoded
@@ -54,13 +54,13 @@ class ClassesOfPart:
     bound : int or None
         Units that every partition of this part loses at least.
     matches : int64 (n,) or None
-        How many published records each record fits, where that is not the size of its class.
+        How many published records each record fits, if that is not the size of its class.
     people : float64 (classes,) or None
         People of the population that each class stands for by sampling weights, or that it matches.
     units, likely_units : int64 (pairs, 2) or None
-        Each class with each of its units: the given units, and those of a column that looks like unit numbers.
+        Each class with each of its units: the given units, and those in a column that looks like unit numbers.
     stopped : Stopped or None
-        Where a limit ended the search.
+        The stage at which a limit ended the search.
     is_exception : bool (classes,) or None
         Which classes are exceptions to one recoding for the whole file.
     """
@@ -74,7 +74,7 @@ class ClassesOfPart:
     n_unique: int
     n_suppressed: int
     tally: Tally
-    reached: tuple[Reached, ...]
+    reached: tuple[MeasuredLimits, ...]
     status: Status
     method: str
     bound: int | None
@@ -120,7 +120,7 @@ def form_classes(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Wa
         return answer
     if not _leaves_values_out(problem, answer):
         return close_as_published(problem, answer, watch)
-    # Closeness would be measured against unpublished values: then no record is left out, and no bound is known.
+    # Closeness would be measured against unpublished values; in this case no record is left out, and no bound is known.
     everybody = solve(replace(problem, max_suppressed=0), options, watch)
     assert isinstance(everybody, Partition)
     return replace(everybody, status=Status.FEASIBLE, lower_bound=None)
@@ -148,7 +148,7 @@ def _with_bound(
 
 
 def solve(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Watch) -> Grouping:
-    """The answer of the method: compile its kernels, then start its clock."""
+    """Compile the kernels of the method, then start its clock and return its answer."""
     method = method_of(options)
 
     def work(watch: Watch) -> Grouping:
@@ -167,7 +167,7 @@ def solve(problem: AnonymizeProblem, options: AnonymizeOptions, watch: Watch) ->
 
 
 def _timed(method: Method, problem: AnonymizeProblem, options: AnonymizeOptions, watch: Watch) -> Grouping:
-    """The answer; a method without stages of its own counts as all search."""
+    """The answer; a method without stages of its own counts as search only."""
     began = time.perf_counter()
     answer = method.solve(problem, watch, options)
     if "search" not in watch.took and "first answer" not in watch.took:
@@ -219,7 +219,7 @@ def describe(
         tally=tally(
             bins, [b.of_records[v] for b, v in zip(bins, values, strict=False)], published, answer.sizes
         ),
-        reached=reached_by(problem, answer),
+        reached=measured_diversity(problem, answer),
         status=answer.status,
         method=answer.method,
         bound=answer.lower_bound,
@@ -289,7 +289,7 @@ def _codes(codes: Floats) -> Ints:
 
 
 def _leaves_values_out(problem: AnonymizeProblem, answer: Partition) -> bool:
-    """Whether a distance counts values, or levels above them, that the published records do not have."""
+    """Whether a distance is measured over values, or levels above them, that the published records do not have."""
     kept = problem.rows[answer.labels >= 0]
     return any(_is_measured_by_more(limits, limits.codes[kept]) for limits in problem.sensitive)
 

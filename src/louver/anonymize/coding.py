@@ -1,4 +1,4 @@
-"""How columns are coded: how each one is treated, which codes its values get, and which labels are public."""
+"""How columns are coded: how each one is treated, which codes its values have, and which labels are public."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ MISSING = "(missing)"
 def attribute_of(
     source: Source, column: pa.ChunkedArray, name: str, options: AnonymizeOptions, schema: Schema | None
 ) -> Attribute:
-    """The attribute of a column, from its distinct values; missing values that form a category get a label.
+    """The attribute of a column, from its distinct values; missing values that form a category are given a label.
 
-    `--hierarchy`, `--categorical` and `--ordered` with its values decide, then the schema; without these `--ordered` makes a column
-    ordered, a column of numbers is numeric, and text is nominal.
+    `--hierarchy`, `--categorical` and `--ordered` with a list of values take precedence, then the schema. Otherwise a plain `--ordered`
+    makes a column ordered, a column of numbers is numeric, and text is nominal.
     """
     listed = {a.name: a for a in schema.attributes} if schema is not None else {}
     codes = source.missing_codes_of(name)
@@ -74,7 +74,7 @@ def attribute_of(
         attribute = Attribute(name=name, kind=Kind.NUMBER)
     else:
         attribute = Attribute(name=name)
-    if name in options.sensitive and not attribute.labels:  # every number is a value
+    if name in options.sensitive and not attribute.labels:  # every number is a value of its own
         attribute = replace(attribute, kind=Kind.CATEGORY)
     if not _missing(column, codes).any() or attribute.missing is not None:
         return attribute
@@ -96,7 +96,7 @@ def attribute_of(
 def _dated(
     source: Source, column: pa.ChunkedArray, name: str, options: AnonymizeOptions, codes: Sequence[str]
 ) -> Attribute | None:
-    """A quasi-identifier of dates: all days of its years, under months, quarters, years and decades; None for any other column.
+    """A quasi-identifier of dates: all days of its years, in a hierarchy of months, quarters, years and decades; None for any other column.
 
     With `--ordered` the days that occur are generalised to intervals instead.
     """
@@ -169,7 +169,7 @@ def public_labels(
 
 
 def _own_label(attribute: Attribute, schema: Schema | None) -> frozenset[str]:
-    """The label for missing values, unless the schema lists it: that some values are missing is not public."""
+    """The label for missing values, unless the schema lists it: otherwise it is not public that some values are missing."""
     is_listed = schema is not None and attribute.name in schema.names
     is_given = is_listed and schema is not None and schema.attribute(attribute.name).missing is not None
     return frozenset() if is_given or attribute.missing is None else frozenset({attribute.missing})
@@ -183,7 +183,7 @@ def quasi_identifier(
     options: AnonymizeOptions,
     recode: Recode | None,
 ) -> tuple[Attribute, QuasiColumn]:
-    """One column of the problem, the rows of the population below those of the sample, with the attribute that its codes belong to."""
+    """One column of the problem, the rows of the population below those of the sample, and the attribute whose codes it holds."""
     n = sample.n_rows
     weight = options.weights.get(name, 1.0)
     if options.normalise:
@@ -286,7 +286,7 @@ def _labelled(
 
 
 def _check_levels(name: str, hierarchy: Hierarchy) -> None:
-    """Refuse a label that stands for different leaves at different levels: readers could not tell which leaves are meant."""
+    """Refuse a label that stands for different leaves at different levels: readers could not know which leaves it means."""
     times = Counter(label for labels in hierarchy.levels for label in labels)
     first_at: dict[str, tuple[int, bytes]] = {}
     for level, labels in enumerate(hierarchy.levels):
@@ -308,7 +308,7 @@ def _check_levels(name: str, hierarchy: Hierarchy) -> None:
 def sensitive_of(attribute: Attribute, codes: Ints, options: AnonymizeOptions) -> tuple[Attribute, Sensitive]:
     """A sensitive column: its attribute with the values that occur, and the requirements on it.
 
-    Values that do not occur are left out: an ordered distance is measured in steps between values, and further values would make every
+    Values that do not occur are left out: an ordered distance is measured in steps between values, and additional values would make every
     class look closer. The label of missing values is left out too, unless they count as a value.
     """
     name = attribute.name

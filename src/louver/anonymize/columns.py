@@ -1,6 +1,6 @@
 """Quasi-identifiers of three types, each with its loss, and sensitive columns with their requirements on a class.
 
-Numbers become intervals, categories sets or nodes of a tree.
+Numbers become intervals; categories become sets or nodes of a tree.
 
 Every type defines its loss twice: in real numbers, as published (`class_losses`), and in whole units for the kernels
 (`encode`), for which sums and ties are exact.
@@ -91,7 +91,7 @@ class QuasiColumn(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Coded:
-    """A column in the form that the kernels take."""
+    """A column in the form used by the kernels."""
 
     kind: int
     codes: NDArray[np.int32]
@@ -119,12 +119,12 @@ class NumericColumn:
         Whether a missing value matches anything; otherwise it is a category of its own, and mixing it with
         numbers loses everything.
     n_sample : int, optional
-        How many of the values are to be anonymised (all).
+        How many of the values are to be anonymised; all by default.
 
     Notes
     -----
     Implements: Liang & Samavi (2020), Definition 4 with the weights of (34).
-    Departs: a column with one value only loses nothing (K1: U is the greatest, L the least value).
+    Departs: a column with only one value loses nothing (K1: U is the greatest, L the least value).
     """
 
     name: str
@@ -249,7 +249,7 @@ class TreeColumn:
     ancestors : sequence of int64 (leaves,)
         For each level, from the leaves to the root, the number of the node above each leaf.
     level : int64 (classes,), optional
-        The level that each class publishes; -1 is the lowest node above what occurs, which all publish otherwise.
+        The level that each class publishes; -1 is the lowest node above its values, which is the default for all classes.
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """Before and after: how well the published values preserve the distributions and the associations of the source.
 
-A published interval, set or node says nothing about where inside it a value lies; after generalisation a record is
-spread evenly over all that its published value stands for. The figures describe the confidential values and stay inside: they are in the
-result and in the report for the steward, never in the release.
+A published interval, set or node says nothing about where inside it a value lies; after generalisation a record is spread evenly over all
+that its published value stands for. The figures describe confidential values: they are in the result and in the report for the steward,
+never in the release.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def tally(
     Parameters
     ----------
     bins, before, published : sequences
-        One of each for every quasi-identifier: its bins, the bin of each record, and its published form.
+        For every quasi-identifier: its bins, the bin of each record, and its published form.
     sizes : int64 (groups,)
         Records published as each group.
     """

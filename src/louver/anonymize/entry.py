@@ -1,6 +1,7 @@
 """The register entry of a k-anonymous file: everything that a reader can count in it.
 
-That is the published classes, each by the values that its records may have, crossed with every column that is published as it is.
+These are the published classes, each described by the values that its records may have, crossed with every column that is published
+unchanged.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def entry_of(
     n_left_out : int
         Records of the source that are not published.
     given : mapping of str to ChunkedArray
-        The different values of each quasi-identifier in the source.
+        The distinct values of each quasi-identifier in the source.
     where : mapping
-        Labels of the records that the file is about.
+        Labels that define the records in the file.
     """
     quasi = [str(name) for name in pc.unique(mapping["attribute"]).to_pylist()]
     values = []
@@ -92,7 +93,7 @@ def entry_of(
         n_left_out=n_left_out,
         where=where,
         too_large=too_large,
-        is_one_recoding=options.recoding == "global",
+        is_one_recoding=options.recoding == "global" and not options.exceptions,
     )
     return {"tables": [], "files": [file]}
 
@@ -132,7 +133,8 @@ def _text(value: object) -> str:
 
 
 def _labels(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str] | None:
-    """Labels that a published value stands for; None for all, empty for a missing value, for which tables have another label."""
+    """Labels that a published value stands for: None means all labels, and empty means a missing value, which has another label in
+    tables."""
     if line["sort"] == Sort.ANYTHING:
         return None
     if line["members"] is not None:
@@ -143,7 +145,7 @@ def _labels(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str] | 
 
 
 def _coded(column: pa.ChunkedArray, codes: dict[str | None, int]) -> Ints:
-    """The label of each row of a column that is published as it is, as a number; new labels are added to `codes`."""
+    """The label of each row of a column that is published unchanged, as a number; new labels are added to `codes`."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     of_value = [
         codes.setdefault(None if _is_missing(value) else _text(value), len(codes))

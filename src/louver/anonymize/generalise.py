@@ -32,7 +32,7 @@ SEPARATOR = " | "
 """Separator between the labels of a set."""
 
 ANYTHING = "*"
-"""Printed if a group covers every value, including missing ones."""
+"""Text for a group that covers every value, including missing ones."""
 
 
 class Sort(StrEnum):
@@ -151,9 +151,9 @@ def released_table(
     group_of : int64 (rows,)
         The group as which each row of the source is published; -1 is suppressed.
     unchanged : sequence of str
-        Columns that are published as they are.
+        Columns that are published unchanged.
     is_text : bool
-        Whether numbers among them are text, and become numbers; judged by the published records alone.
+        Whether numbers among them are stored as text and are converted; decided by the published records alone.
     class_ids : int64 (groups,), optional
         Numbers of the groups, if they are published.
     """
@@ -169,7 +169,9 @@ def released_table(
                 arrays.append(values.take(pa.array(place)))
         elif name in unchanged:
             column = records.column(name)
-            if pa.types.is_dictionary(column.type):  # its dictionary may hold values of records left out
+            if pa.types.is_dictionary(
+                column.type
+            ):  # the dictionary may hold values of records that are left out
                 column = column.cast(column.type.value_type)
             column = column.take(pa.array(kept))
             names.append(name)
@@ -185,7 +187,7 @@ def mapping_table(
 ) -> pa.Table:
     """The applied mapping: every published value, what it stands for, and how many records have it.
 
-    With exceptions to one recoding also whether the value belongs to the recoding (`common`).
+    If there are exceptions to one recoding, also whether the value belongs to the recoding (`common`).
     """
     lines = []
     for p in published:
@@ -243,7 +245,7 @@ def _intervals(
 
 
 def _interval(attribute: Attribute, low: float, high: float, known: frozenset[str]) -> Meaning:
-    """An interval; without numbers, low is +infinity; an interval that covers everything is infinite at both ends."""
+    """An interval; if there are no numbers, low is +infinity; an interval that covers everything is infinite at both ends."""
     if low > high:
         return Meaning(Sort.MISSING, None)
     if low == -np.inf:
@@ -255,10 +257,10 @@ def _interval(attribute: Attribute, low: float, high: float, known: frozenset[st
 
 
 def interval_label(low: str, high: str) -> str:
-    """A single value as it is, an interval as "[35, 37]", with both endpoints included.
+    """The label of a single value or of an interval, such as "[35, 37]", with both endpoints included.
 
-    A minus sign cannot be taken for a dash, spreadsheets see neither a date nor a formula, and numbers read as JSON. An end that
-    would make the label ambiguous is written as JSON writes text.
+    A minus sign cannot be mistaken for a dash, spreadsheets recognise neither a date nor a formula, and numbers can be read as JSON. An
+    endpoint that would make the label ambiguous is written as a JSON string.
 
     Examples
     --------

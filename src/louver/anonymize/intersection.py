@@ -1,10 +1,11 @@
 """What several releases about the same people jointly disclose.
 
-Liang & Samavi (2020), section 6: with other weights the classes are different, and anyone who has both files can intersect them. The
-attacker here knows a person's values of every column that some release generalises, as they were when that release was made. In every
-release that person is one of the rows that fit. In two releases the columns that both publish unchanged and that have not changed for the
-person, and the position where both keep the order, must be the same. So among the rows with unchanged columns v at most the smaller number
-over the two releases can be the person's, and the smallest sum over all pairs of releases bounds the candidates.
+Liang & Samavi (2020), section 6: with other weights the classes differ, and anyone who has both files can intersect them. The attacker
+knows a person's values in every column that a release generalises, as they were when it was made. In every release, that person is one of
+the rows that fit. In two releases, the columns that both publish unchanged and whose values have not changed for the person must be equal,
+and so must the position if both keep the order. So among the rows with the values v in these columns, the person's candidates are at most
+the smaller number of fitting rows in the two releases. The sum of these numbers over all v, at its smallest over all pairs of releases,
+bounds the candidates.
 
 An attacker who pairs the rows of two releases one to one may exclude more: the figures state what is certainly disclosed, not everything
 that may be.
@@ -44,11 +45,12 @@ __all__ = [
 
 
 UNLINKED = (
-    ". This holds if no value has changed since: everybody was looked up by current values, which is wrong for people whose values have "
-    "changed (a birthday, a move), so more or others may be disclosed. Give the earlier records (--earlier) and a person key (--link)"
+    ". This holds if no value has changed since: everyone was looked up by current values, which is wrong for "
+    "people whose values have changed (a birthday, a move), so more people, or other people, may be "
+    "disclosed. Give the earlier records (--earlier) and a person key (--link)"
 )
 MOST_PATTERNS = 200
-"""Sets of columns that kept their values, for which the rows of two releases are joined."""
+"""Maximum number of sets of unchanged columns for which the rows of two releases are joined."""
 
 BLOCK_CELLS = 1 << 24
 """Pairs of person and class processed at once, which bounds memory."""
@@ -67,13 +69,13 @@ class Intersection:
     fewest : int
         Smallest number of rows that can belong to any one person.
     below_k, single : int
-        Records with fewer than k candidates, and with one; an attacker may know more.
+        Records with fewer than k candidates, and with exactly one; an attacker may know more.
     absent : int
         Records that fit no row of some release: a person who is left out of one release stands out.
     learnt : tuple of (sensitive column, records)
-        Records whose value is certain from two releases together but from none alone.
+        Records whose value is certain from two releases together but not from either alone.
     link : str or None
-        The key by which people were looked up with their earlier values; None where current values were used.
+        The key by which people were looked up with their earlier values; None if current values were used.
     """
 
     releases: tuple[str, ...]
@@ -150,7 +152,7 @@ def read_earlier(folder: str | Path) -> EarlierRelease:
         )
     if not verify(folder, skip_report=True, accept_strings=None).passed:
         raise InputError(
-            f"option --against: {name} is not as it was released; check it with louver verify.",
+            f"option --against: {name} has changed since it was released; check it with louver verify.",
             option="--against",
         )
     files = Folder(Path(folder), (DATA_FILE, MAPPING_FILE))
@@ -177,8 +179,8 @@ def check_source(release: EarlierRelease, known: KnownPeople, file: str) -> None
     is_absent = fits.candidates == 0
     if int(is_absent[fits.of_person[known.is_present]].sum()) > release.n_suppressed:
         raise InputError(
-            f"option --earlier: {release.name} was not made from {file}, whose people fit no row of it; give the records from which it "
-            "was made.",
+            f"option --earlier: {release.name} was not made from {file}, whose people match no row of it; give the "
+            "records from which it was made.",
             option="--earlier",
             file=file,
         )
@@ -186,7 +188,7 @@ def check_source(release: EarlierRelease, known: KnownPeople, file: str) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Pair:
-    """Two releases, and which of the columns that both publish unchanged are the same for a person in both.
+    """Two releases, and for each person the columns published unchanged by both in which the value is the same.
 
     Attributes
     ----------
@@ -194,7 +196,7 @@ class _Pair:
         Places in the list of releases.
     shared : list of str
     patterns : bool (patterns, columns)
-        Which columns kept their values; the attacker is taken to know that.
+        The columns that kept their values; the attacker is assumed to know this.
     of_person : int64 (people,)
         Index of each person's pattern.
     """
@@ -318,7 +320,9 @@ def _pair(first: int, second: int, releases: Sequence[EarlierRelease], known: Se
     is_same = np.stack([_is_same(a.records[name], b.records[name]) for name in shared], axis=1)
     patterns, of_person, counts = np.unique(is_same, axis=0, return_inverse=True, return_counts=True)
     of_person = of_person.reshape(-1)
-    if len(patterns) > MOST_PATTERNS:  # the rarest patterns are attacked through what they all have in common
+    if (
+        len(patterns) > MOST_PATTERNS
+    ):  # for the rarest patterns, only the columns that they have in common are used
         order = np.argsort(-counts, kind="stable")
         number = np.empty(len(patterns), np.int64)
         number[order] = np.minimum(np.arange(len(patterns)), MOST_PATTERNS - 1)
@@ -351,7 +355,7 @@ def _has(release: EarlierRelease, name: str) -> bool:
 
 
 class _Fits:
-    """Which rows of a release each person fits, by the values that the person had when it was made.
+    """The rows of a release that each person fits, by the values that the person had when it was made.
 
     Attributes
     ----------
@@ -433,7 +437,7 @@ def _exact(release: EarlierRelease, name: str, values: KnownValues, known: Known
 def _carried(
     pair: tuple[EarlierRelease, EarlierRelease], names: Sequence[str], is_placed: bool
 ) -> tuple[Ints, Ints]:
-    """A number for each row of two releases; rows share one where all these columns agree, and the position too if it counts."""
+    """A number for each row of two releases; rows share a number where all these columns agree, and also the position if it is used."""
     n_first = pair[0].table.num_rows
     number = np.zeros(n_first + pair[1].table.num_rows, np.int64)
     if is_placed:

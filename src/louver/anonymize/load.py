@@ -1,7 +1,7 @@
 """From the source to coded records: one codebook for the whole file, and all records in memory.
 
-The codebook lists the different values of every column once. Records are numbers of these values, whether they are all in memory or
-cut into parts (`louver.anonymize.parts`), so codes and losses mean the same everywhere.
+The codebook lists the distinct values of every column once. Records are stored as numbers of these values, whether they are all in memory
+or cut into parts (`louver.anonymize.parts`), so codes and losses mean the same everywhere.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from louver.schema.spec import Schema
 __all__ = ["Codebook", "HeldFile", "check_columns", "coded_records", "load", "read_codebook", "weights_of"]
 
 MAX_PEOPLE = 2**40
-"""More people than a row of a population can represent."""
+"""Upper limit on the people that a row of a population represents."""
 
 WEIGHT = "\0weight"
-"""Name of the column of sampling weights in the batches of records; no file has a column of that name."""
+"""Name of the column of sampling weights in the batches of records; no file has a column with this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Codebook:
-    """The quasi-identifiers, then the sensitive columns with requirements, by their different values. Confidential.
+    """The quasi-identifiers, then the sensitive columns with requirements, by their distinct values. Confidential.
 
     Attributes
     ----------
@@ -57,10 +57,9 @@ class Codebook:
     attributes : tuple of Attribute
         The quasi-identifiers as they are generalised, after recodes; numbers have no labels.
     columns : tuple of QuasiColumn
-        The quasi-identifiers over their different values, and the rows of the population below these.
-    sensitive_attributes : tuple of Attribute
+        The quasi-identifiers over their distinct values, followed by the rows of the population.
     sensitive : tuple of Sensitive
-        Over their different values.
+        The sensitive columns with requirements, over their distinct values.
     counts : tuple of int64 (values,)
         Records that have each value.
     found_by : tuple of arrays
@@ -71,7 +70,7 @@ class Codebook:
     missing_code : mapping of str to sequence of str
         Values of a column that stand for missing.
     given : mapping of str to ChunkedArray
-        The different values of each quasi-identifier as the source has them.
+        The distinct values of each quasi-identifier as in the source.
     population : int64 (p,) or None
         How many people each row of the population stands for.
     """
@@ -79,7 +78,6 @@ class Codebook:
     read: tuple[Attribute, ...]
     attributes: tuple[Attribute, ...]
     columns: tuple[QuasiColumn, ...]
-    sensitive_attributes: tuple[Attribute, ...]
     sensitive: tuple[Sensitive, ...]
     counts: tuple[Ints, ...]
     found_by: tuple[Ints | Floats, ...]
@@ -96,7 +94,7 @@ class Codebook:
 
     @property
     def value_columns(self) -> list[QuasiColumn]:
-        """The quasi-identifiers over their different values alone."""
+        """The quasi-identifiers over their distinct values alone."""
         return [
             of_rows(column, np.arange(len(counts)))
             for column, counts in zip(self.columns, self.counts, strict=False)
@@ -143,15 +141,15 @@ class HeldFile:
     Attributes
     ----------
     records : pyarrow.Table
-        Every column as read; numbers that travel along are coded as they are published.
+        Every column as read; numbers that are published unchanged are coded as they will be published.
     values : list of int64 (n,)
         Numbers of the values of the records, by column of the codebook.
     represents : float64 (n,) or None
-        How many people of the population each record stands for, where sampling weights are given.
+        How many people of the population each record stands for, if sampling weights are given.
     is_text : bool
-        Whether the source knows no types, so that numbers among `records` are text.
+        Whether the source has no types, so that numbers among `records` are text.
     likely_unit : CodedColumn or None
-        A column that looks like the number of a household, though it is not named as the unit.
+        A column that looks like household numbers but is not named as the unit.
     """
 
     records: pa.Table
@@ -238,7 +236,6 @@ def read_codebook(source: Source, options: AnonymizeOptions, schema: Schema | No
         read=tuple(read),
         attributes=tuple(attribute for attribute, _ in quasi),
         columns=tuple(column for _, column in quasi),
-        sensitive_attributes=tuple(attribute for attribute, _ in required),
         sensitive=tuple(limits for _, limits in required),
         counts=tuple(counts),
         found_by=tuple(found_by),
@@ -255,7 +252,7 @@ def read_codebook(source: Source, options: AnonymizeOptions, schema: Schema | No
 def coded_records(
     source: Source, codebook: Codebook, options: AnonymizeOptions, also: Mapping[str, str]
 ) -> Iterator[tuple[list[Ints], pa.RecordBatch]]:
-    """All records in batches: numbers of their values, and further columns by SQL, the sampling weight among them."""
+    """All records in batches: the numbers of their values, and additional columns by SQL, including the sampling weight."""
     if options.sampling_weight is not None:
         also = {**also, WEIGHT: number_sql(text_sql(source, options.sampling_weight), Kind.NUMBER)}
     for coded, others in coded_batches(source, codebook.schema, also):
@@ -293,7 +290,7 @@ def _population(
     if options.population is None:
         return None
     count = options.population_count
-    # Labels that only the population has are added later; its dates may fall in other years, so one calendar covers both.
+    # Labels that occur only in the population are added later; its dates may fall in other years, so one calendar covers both.
     read = [replace(a, labels=(), hierarchy=None) if a.kind is Kind.DATE else a for a in attributes]
     listed = [*read, *([Attribute(name=count, kind=Kind.NUMBER)] if count is not None else [])]
     with open_source(options.population, run=run) as source:

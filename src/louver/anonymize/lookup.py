@@ -1,8 +1,8 @@
 """An attacker's knowledge about every person at the time of a release: the values by which that person is looked up.
 
-Values change between two releases: people have birthdays and move. To find a person in a release, one needs the values as they were then.
-The current records give these for a release made from them; an earlier release needs its own records, and a key
-that tells which of them are the same person's (`--earlier`, `--link`).
+Values change between two releases: people have birthdays and move. To find a person in a release, one needs the values at the time it was
+made. For a release made from the current records, these contain the values; an earlier release needs its own records, and a key that links
+records of the same person (`--earlier`, `--link`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Coding", "KnownPeople", "KnownValues", "as_texts", "known_now", "kno
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KnownValues:
-    """The distinct values of a column, as text and as numbers, and which of them each person has; a missing one is neither."""
+    """The distinct values of a column, as text and as numbers, and the value of each person; a missing value is neither text nor number."""
 
     texts: Sequence[str | None]
     numbers: Floats
@@ -52,9 +52,9 @@ class KnownPeople:
     values : mapping of str to Values
         Columns that some release generalises.
     records : pyarrow.Table
-        The record of each person then, numbers coded as they were published; nulls for those who were not among the records.
+        The record of each person at that time, with numbers coded as they were published; nulls for people who were not among the records.
     rows : int64 (people,)
-        The row of each person among the records of that time; -1 for those who were not among them.
+        The row of each person among the records of that time; -1 for people who were not among them.
     """
 
     values: Mapping[str, KnownValues]
@@ -161,7 +161,7 @@ def known_then(
         found = pc.index_in(keys, value_set=then)
         if found.null_count == len(found):
             raise InputError(
-                f'option --link: {source.name} has nobody in common with the data by column "{link}"; name the key of a person.',
+                f'option --link: {source.name} has no person in common with the data by column "{link}"; name the key of a person.',
                 file=source.name,
                 column=link,
                 option="--link",
@@ -193,7 +193,7 @@ def _days(labels: list[str], source: Source, name: str) -> list[str]:
     """Labels of a date column as releases write them, as ISO dates; other labels unchanged."""
     try:
         form = date_form([label for label in labels if label != MISSING], source, name)
-    except InputError:  # no release has generalised ambiguous dates
+    except InputError:  # no release generalises ambiguous dates
         form = None
     return labels if form is None else [iso_day(label, form) or label for label in labels]
 

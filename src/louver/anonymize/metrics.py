@@ -1,7 +1,7 @@
 """Risk and utility of the classes that a reader of the file sees, under the names used in the field.
 
-Such a class is all records with equal published quasi-identifiers. A method may form several classes that publish the same values: for a
-reader they are one, and every figure about classes counts them as one.
+Such a class consists of all records with equal published quasi-identifiers. A method may form several classes that publish the same values:
+to a reader they are one, and every figure about classes counts them as one.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from louver.run import Run
 
 __all__ = [
     "NEARLY",
+    "InferableValues",
+    "MeasuredLimits",
     "PublishedClasses",
-    "Reached",
     "Risk",
     "UnitsFound",
     "Utility",
-    "WorkedOut",
     "count_alike",
     "count_alone",
     "count_alone_in_units",
     "derivable_values",
     "looks_of_units",
+    "measured_diversity",
     "published_classes",
     "published_losses",
-    "reached_by",
     "risk_of",
     "utility_of",
 ]
@@ -67,9 +67,9 @@ class Risk:
         1 / units in their class.
     journalist_highest, journalist_average : float or None
         The attacker knows that a given person is in the population: 1 / least number of people that a class matches, and the
-        mean over records of 1 / people that their class matches; None where nothing is known of the population.
+        mean over records of 1 / people that their class matches; None if nothing is known about the population.
     uniques_before, uniques_after : int
-        Records alone with their combination of quasi-identifiers.
+        Records with a unique combination of quasi-identifiers.
     class_sizes : tuple of (size, number of classes)
     """
 
@@ -93,9 +93,9 @@ class Utility:
     information_loss : float
         Sum over records and quasi-identifiers of weight x share of the column's range (Definition 4).
     gcp : float
-        Mean over records and quasi-identifiers of that share, ignoring weights; suppressed records lose all.
+        Mean over records and quasi-identifiers of that share, ignoring weights; suppressed records lose everything.
     discernibility : int
-        Sum of squared class sizes, and the number of records for each suppressed one.
+        Sum of squared class sizes, plus the total number of records for each suppressed record.
     average_class_size : float
         Mean number of records per class, divided by k.
     by_column : tuple of (name, mean share lost)
@@ -122,13 +122,13 @@ def risk_of(
     sizes : int64 (classes,)
         Records that share their published values.
     multiplicity_before : int64
-        Records that shared their values before.
+        Records that had the same values before.
     people : float64 (classes,), optional
         People of the population that each class stands for, by count or by sampling weights.
     matches : int64 (n,), optional
-        How many published records each record fits, where that is not the size of its class.
+        How many published records each record fits, if that is not the size of its class.
     units : int64 (classes,), optional
-        Different units with records in each class, where they are what counts.
+        Distinct units with records in each class, if k counts units.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def published_losses(mapping: pa.Table) -> list[tuple[str, float]]:
     """Mean share of each attribute that published records lose, measured from published values only.
 
     Intervals lose their width divided by that of all intervals together, sets and nodes (labels - 1) divided by all labels that
-    occur in the mapping. The source is not used: its range may be due to a record that was left out.
+    occur in the mapping. The source is not used, because its range may be due to a record that was left out.
     """
     losses = []
     for name in pc.unique(mapping["attribute"]).to_pylist():
@@ -269,12 +269,6 @@ class PublishedClasses:
         """The class of each record, by its group; -1 where it is left out."""
         return np.where(labels >= 0, np.append(self.of_group, 0)[labels], -1)
 
-    def count_units(self, labels: Ints, units: Ints) -> Ints:
-        """Different units with records in each class; `units` has the unit of each record."""
-        of_record, is_kept = self.of_records(labels), labels >= 0
-        pairs = np.unique(np.stack([of_record[is_kept], units[is_kept]], axis=1), axis=0)
-        return np.bincount(pairs[:, 0], minlength=self.n)
-
 
 def published_classes(
     published: Sequence[PublishedColumn], sizes: Ints, *, as_bounds: bool
@@ -299,7 +293,7 @@ def published_classes(
 
 
 def _printed(published: PublishedColumn, as_bounds: bool) -> Ints:
-    """A number for each meaning of a column, equal for those that are printed alike."""
+    """A number for each meaning of a column, equal for meanings that are printed in the same way."""
     every = replace(published, of_group=np.arange(len(published.meanings)))
     columns = [values.to_pylist() for _, values in every.columns(as_bounds)]
     number: dict[tuple[object, ...], int] = {}
@@ -309,16 +303,16 @@ def _printed(published: PublishedColumn, as_bounds: bool) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class MeasuredLimits:
     """The l of the least diverse class and the t of the most distant class of a release, for one sensitive column.
 
     Attributes
     ----------
     l : float or None
-        Fewest distinct values, the exponential of the least entropy, or the greatest l for which all classes are (c, l)-diverse; None where
-        no l is required.
+        The least number of distinct values, the exponential of the least entropy, or the greatest l for which all classes are (c,
+        l)-diverse; None if no l is required.
     t : float or None
-        Largest distance from the published table; None where no t is required.
+        Largest distance from the published table; None if no t is required.
     distance : str
         The distance in which t is measured.
     """
@@ -334,8 +328,8 @@ class Reached:
         return f"{self.name}: {', '.join(found)}"
 
 
-def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ...]:
-    """The l and t that the classes have, measured by the published records alone."""
+def measured_diversity(problem: AnonymizeProblem, answer: Grouping) -> tuple[MeasuredLimits, ...]:
+    """The l and t of the classes, measured on the published records alone."""
     members = np.flatnonzero(answer.labels != SUPPRESSED)
     if not problem.sensitive or not len(members):
         return ()
@@ -357,7 +351,7 @@ def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ..
                 max(farthest, distance(limits, s, counts)),
             )
     return tuple(
-        Reached(
+        MeasuredLimits(
             name=required.name,
             l=None
             if required.l is None
@@ -372,7 +366,7 @@ def reached_by(problem: AnonymizeProblem, answer: Grouping) -> tuple[Reached, ..
 
 
 def _recursive_l(limits: Floats, s: int, counts: Ints, ratio: float) -> int:
-    """The greatest l for which a class is (ratio, l)-diverse in sensitive column s; 0 if it is for none."""
+    """The greatest l for which a class is (ratio, l)-diverse in sensitive column s; 0 if there is none."""
     start, stop = (int(limits[s * N_LIMITS + place]) for place in (START, STOP))
     descending = -np.sort(-counts[start:stop])
     found, size = 0, int(descending.sum())
@@ -382,11 +376,11 @@ def _recursive_l(limits: Floats, s: int, counts: Ints, ratio: float) -> int:
 
 
 NEARLY = 0.95
-"""Least share of the records with one unchanged value that must have the quasi-identifier's commonest value among them."""
+"""Minimum share of the records with one unchanged value that have the commonest value of the quasi-identifier among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkedOut:
+class InferableValues:
     """What columns that are published unchanged reveal about one quasi-identifier.
 
     Attributes
@@ -395,8 +389,8 @@ class WorkedOut:
     generalised : int
         Published records whose value is generalised.
     exactly, nearly : int
-        Of these, how many follow from one unchanged column, or from all of them together, without exception; and how many are the
-        commonest value, where at least 95 % have it.
+        How many of these follow without exception from one unchanged column or from all of them together; and how many are the commonest
+        value, if at least 95 % have it.
     column : str
         The unchanged column that reveals most.
     """
@@ -421,7 +415,7 @@ def derivable_values(
     published: Sequence[PublishedColumn],
     group_of: Ints,
     run: Run,
-) -> tuple[WorkedOut, ...]:
+) -> tuple[InferableValues, ...]:
     """For every quasi-identifier, how many of its generalised values the unchanged columns reveal.
 
     Parameters
@@ -444,7 +438,7 @@ def derivable_values(
 
 
 def count_alone(table: pa.Table) -> int:
-    """Published records that no other record equals in every column: anyone who knows all values of a person finds the record."""
+    """Published records that no other record equals in every column: anyone who knows all values of a person can find the record."""
     if not table.num_columns:
         return 0
     _, counts = np.unique(_joined([_coded(column) for column in table.columns]), return_counts=True)
@@ -508,7 +502,7 @@ def count_alike(values: pa.ChunkedArray, classes: Ints) -> int:
 
 def _of_one(
     name: str, values: Floats, is_generalised: Bools, known: Sequence[tuple[str, Ints]], run: Run
-) -> WorkedOut:
+) -> InferableValues:
     _, codes = np.unique(values, return_inverse=True)
     exactly = nearly = np.zeros(len(codes), np.bool_)
     most, best = 0, ""
@@ -519,7 +513,7 @@ def _of_one(
         if found > most:
             most, best = found, other
         exactly, nearly = exactly | is_exact, nearly | is_near
-    return WorkedOut(
+    return InferableValues(
         name=name,
         generalised=int(is_generalised.sum()),
         exactly=int((exactly & is_generalised).sum()),
@@ -529,7 +523,7 @@ def _of_one(
 
 
 def _tells(known: Ints, codes: Ints) -> tuple[Bools, Bools]:
-    """Whether the code of each record follows from what is known about it: without exception, and by majority."""
+    """Whether the code of each record follows from what is known about it, without exception and by majority."""
     n_codes = int(codes.max(initial=0)) + 1
     pairs, of_record, counts = np.unique(known * n_codes + codes, return_inverse=True, return_counts=True)
     groups = pairs // n_codes

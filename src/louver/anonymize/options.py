@@ -38,7 +38,7 @@ WEAKER = [method.name for method in METHODS.values() if method.guarantee is Guar
 
 
 class AnonymizeOptions(VerbOptions):
-    """All options of `louver anonymize`, except where the data are and where the release goes."""
+    """All options of `louver anonymize`, except the locations of the data and of the release."""
 
     verb: ClassVar[str] = "anonymize"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
@@ -48,7 +48,7 @@ class AnonymizeOptions(VerbOptions):
     )
     k: int = option(
         5,
-        "Least number of records that share their published quasi-identifiers.",
+        "Minimum number of records that share their published quasi-identifiers.",
         metavar="K",
         flag="-k",
         group="protection",
@@ -72,7 +72,7 @@ class AnonymizeOptions(VerbOptions):
     )
     hierarchy: dict[str, str] = option(
         {},
-        "Hierarchy in the layout of ARX; a class gets the lowest node above its values. May be repeated.",
+        "Hierarchy in the layout of ARX; a class is published as the lowest node above its values. May be repeated.",
         metavar="A=FILE",
         group="columns",
         file="each",
@@ -114,8 +114,8 @@ class AnonymizeOptions(VerbOptions):
     )
     bound_seconds: FiniteFloat | None = option(
         None,
-        "Time after the search to prove how much any classes must lose at least: the closer this bound, the more is known about the "
-        "quality of the answer.",
+        "Time after the search to prove a lower bound on the loss of any classes: the closer it is, the more is "
+        "known about the quality of the answer.",
         metavar="S",
         group="method",
         gt=0,
@@ -171,7 +171,7 @@ class AnonymizeOptions(VerbOptions):
         group="protection",
     )
     count_missing: bool = option(
-        False, "For --l and --t a missing sensitive value counts as a value.", group="protection"
+        False, "Count a missing sensitive value as a value for --l and --t.", group="protection"
     )
     suppress: FiniteFloat = option(
         0.0,
@@ -183,7 +183,7 @@ class AnonymizeOptions(VerbOptions):
     )
     population: Table | None = option(
         None,
-        "Population with the quasi-identifiers: journalist risk.",
+        "Population with the quasi-identifiers, for journalist risk.",
         metavar="FILE",
         group="population",
         file="one",
@@ -192,7 +192,7 @@ class AnonymizeOptions(VerbOptions):
         None, "Column of the population that counts people.", metavar="COLUMN", group="population"
     )
     k_map: bool = option(
-        False, "k counts matching people of the population, not records.", group="population"
+        False, "Let k count matching people of the population, not records.", group="population"
     )
     unit: str | None = option(
         None,
@@ -207,7 +207,10 @@ class AnonymizeOptions(VerbOptions):
         group="protection",
     )
     sampling_weight: str | None = option(
-        None, "People that a record stands for: journalist risk.", metavar="COLUMN", group="population"
+        None,
+        "Column with the number of people that a record stands for, for journalist risk.",
+        metavar="COLUMN",
+        group="population",
     )
     against: Names = option(
         (),
@@ -234,7 +237,7 @@ class AnonymizeOptions(VerbOptions):
     )
     accept: bool = option(
         False,
-        "Publish even if together with --against some records have fewer than k candidates.",
+        "Publish even if, together with the releases of --against, some records have fewer than k candidates.",
         group="risk",
     )
     curve: Annotated[
@@ -283,7 +286,7 @@ class AnonymizeOptions(VerbOptions):
     )
     missing: Literal["category", "match", "error"] = option(
         "category",
-        "What a missing value is (default: a category of its own).",
+        "How missing values are treated (default: a category of their own).",
         metavar="category|match|error",
         group="columns",
     )
@@ -311,12 +314,14 @@ class AnonymizeOptions(VerbOptions):
     )
     person: str | None = register.person("file")
     new_population: bool = register.new_population("file")
-    csv: bool = option(False, "Write the records as CSV besides Parquet.", group="file")
-    keep_order: bool = option(False, "Leave the rows in the order of the source; recorded.", group="file")
-    class_id: bool = option(False, "Add the number of the class.", group="file")
+    csv: bool = option(False, "Write the records as CSV in addition to Parquet.", group="file")
+    keep_order: bool = option(
+        False, "Keep the rows in the order of the source; this is recorded.", group="file"
+    )
+    class_id: bool = option(False, "Add a column with the number of the class.", group="file")
 
     def check(self) -> None:
-        """Refuse roles that contradict one another, and options about columns that are not there."""
+        """Refuse roles that contradict one another, and options about columns that do not exist."""
         if not self.quasi:
             raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
         roles = (
@@ -404,7 +409,7 @@ class AnonymizeOptions(VerbOptions):
                 )
 
     def _check_needs(self) -> None:
-        """Refuse options whose required companion is missing."""
+        """Refuse options without another option that they require."""
         register.check_register(self.registry, self.person, self.new_population)
         if self.registry is not None and self.method in WEAKER:
             raise InputError(
@@ -413,7 +418,8 @@ class AnonymizeOptions(VerbOptions):
             )
         if self.steps is not None and "seconds" in self.model_fields_set:
             raise InputError(
-                "option --steps replaces the time limit of --seconds; give one of them.", option="--steps"
+                "option --steps replaces the time limit of --seconds; give only one of them.",
+                option="--steps",
             )
         self._check_bound()
         if self.count_missing and self.l is None and self.t is None:
@@ -435,7 +441,7 @@ class AnonymizeOptions(VerbOptions):
                 raise InputError(f"option {flag} needs --population.", option=flag)
         if self.population is not None and self.sampling_weight is not None:
             raise InputError(
-                "options --population and --sampling-weight both describe the population; give one.",
+                "options --population and --sampling-weight both describe the population; give only one.",
                 option="--sampling-weight",
             )
         if self.sampling_weight is not None and self.sampling_weight in self.quasi:
@@ -458,7 +464,7 @@ class AnonymizeOptions(VerbOptions):
                 raise InputError(f"option --{name} needs --carry bubble.", option=f"--{name}")
 
     def _check_l_kind(self) -> None:
-        """Refuse a sort of l-diversity without what it needs."""
+        """Refuse a kind of l-diversity without the options that it needs."""
         is_recursive = self.l_kind == "recursive"
         if is_recursive and (self.l is None or self.c is None):
             raise InputError("option --l-kind recursive needs --l and --c.", option="--l-kind")
@@ -472,7 +478,7 @@ class AnonymizeOptions(VerbOptions):
             )
 
     def _check_bound(self) -> None:
-        """Refuse time for a bound where none is proved."""
+        """Refuse time for a bound if none can be proved."""
         for flag, is_given in (
             ("--k-map", self.k_map),
             ("--parts", self.parts is not None),
@@ -496,7 +502,8 @@ class AnonymizeOptions(VerbOptions):
         for name in (*self.quasi, *self.sensitive, *self.keep):
             if name in added:
                 raise InputError(
-                    f'option {added[name]} adds a column "{name}", and the records have one of that name; rename it, or drop the option.',
+                    f'option {added[name]} adds a column "{name}", and the records already have a column with this name; '
+                    "rename it, or drop the option.",
                     option=added[name].partition(" ")[0],
                     column=name,
                 )
@@ -549,7 +556,7 @@ class AnonymizeOptions(VerbOptions):
             )
 
     def _check_whole_units(self) -> None:
-        """Refuse options whose meaning would change once records of a unit can be put together."""
+        """Refuse options whose meaning would change if records of a unit can be linked."""
         if self.unit is None:
             raise InputError("option --whole-units needs --unit.", option="--whole-units")
         for flag, is_given, reason in WHOLE_REFUSES:
@@ -631,7 +638,7 @@ class AnonymizeOptions(VerbOptions):
         return recodes_of(self.recode)
 
     def _check_number_codes(self) -> None:
-        """Refuse to round or cut off columns that are not published unchanged, and limits that cross."""
+        """Refuse to round or cut off columns that are not otherwise published unchanged, and limits that cross."""
         for name, codes in NUMBER_CODES.items():
             for column in codes(self):
                 role = (
@@ -664,11 +671,11 @@ NUMBER_CODES: dict[str, Callable[[AnonymizeOptions], dict[str, float]]] = {
     "bottom_code": lambda options: options.bottom_code,
     "round_to": lambda options: options.round_to,
 }
-"""Options that round or cut off numbers which are published unchanged otherwise."""
+"""Options that round or cut off numbers that are otherwise published unchanged."""
 
 MOST_PARTS = 10_000
 PART_RECORDS = 250_000
-"""Records of a part for `--parts auto`."""
+"""Number of records in a part for `--parts auto`."""
 
 PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     (
@@ -679,7 +686,7 @@ PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] =
     (
         "--t",
         lambda o: o.t is not None,
-        "a part is not close to the whole file where values go with the quasi-identifiers",
+        "a part is not close to the whole file if values correlate with the quasi-identifiers",
     ),
     ("--unit", lambda o: o.unit is not None, "the records of a unit may lie in different parts"),
     ("--analysis", lambda o: o.analysis is not None, "estimates are made from all records"),
@@ -687,22 +694,22 @@ PARTS_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] =
     (
         "--against",
         lambda o: bool(o.against),
-        "everybody is looked up in earlier releases, which needs all records in memory",
+        "everyone is looked up in earlier releases, which needs all records in memory",
     ),
     ("--method " + "|".join(WEAKER), lambda o: o.method in WEAKER, "every record is matched with all others"),
 )
-"""What --parts cannot be combined with, and why."""
+"""Options that cannot be combined with --parts, with the reasons."""
 
 WHOLE_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     (
         "--l",
         lambda o: o.l is not None,
-        "it counts values of single records, and units would be recognised by all of theirs",
+        "it counts values of single records, and units would be recognised by the values of all their records",
     ),
     (
         "--t",
         lambda o: o.t is not None,
-        "it compares single records, and units would be recognised by all of theirs",
+        "it compares single records, and units would be recognised by all their records",
     ),
     ("--keep-order", lambda o: o.keep_order, "the order of members would distinguish units of a class"),
     ("--against", lambda o: bool(o.against), "people are looked up one by one, not with their units"),
@@ -712,7 +719,7 @@ WHOLE_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] =
         "tables are audited against counts of people, not of whole units",
     ),
 )
-"""What --whole-units cannot be combined with, and why."""
+"""Options that cannot be combined with --whole-units, with the reasons."""
 
 GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] = (
     ("--method", lambda o: o.method != "auto", "a method forms classes one by one"),
@@ -727,10 +734,10 @@ GLOBAL_REFUSES: tuple[tuple[str, Callable[[AnonymizeOptions], bool], str], ...] 
     (
         "--suppress with --t",
         lambda o: o.t is not None and o.suppress > 0,
-        "leaving classes out changes the distribution that all others are close to",
+        "leaving classes out changes the distribution to which all others are close",
     ),
 )
-"""What global recoding cannot be combined with, and why."""
+"""Options that cannot be combined with global recoding, with the reasons."""
 
 
 def flag_of(name: str) -> str:

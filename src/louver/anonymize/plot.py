@@ -24,12 +24,12 @@ MAX_TICKS = 10
 PANELS_WIDE = 3
 MAX_TERMS = 40
 WIDEST = 5.0
-"""How far from the original estimate an interval is drawn, in half-widths of the original interval."""
+"""Greatest distance from the original estimate at which an interval is drawn, in half-widths of the original interval."""
 LOST = "#c1442d"
 
 
 def plot_release(release: AnonymizedRelease) -> Figure:
-    """Left: mean share of detail lost in each quasi-identifier. Right: how many classes there are of each size."""
+    """Left: mean share of detail lost in each quasi-identifier. Right: number of classes of each size."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     figure = blank_figure(11, 3.8)
@@ -103,7 +103,7 @@ def plot_analyses(found: Comparisons) -> Figure:
 
 
 def _in_half_widths(term: TermComparison) -> tuple[float, float, float] | None:
-    """The interval after and its middle, from the original estimate, cut off at the margin; None where there is none."""
+    """The interval after and its middle, from the original estimate, cut off at the margin; None if there is none."""
     if term.after is None or term.after_lower is None or term.after_upper is None:
         return None
     half = (term.before_upper - term.before_lower) / 2

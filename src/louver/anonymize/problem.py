@@ -3,9 +3,8 @@
 Liang & Samavi (2020), section 2: records with m quasi-identifiers are put into classes of at least k; the loss is the
 sum over records and columns of weight times the share of the column that the class spans.
 
-Records are numbered in the order of section 2.3 (columns by ascending variance (36), then by value), so that the
-answer of a deterministic method does not depend on the order of the rows, and records that are equal in all
-quasi-identifiers stand together.
+Records are numbered in the order of section 2.3 (columns by ascending variance (36), then by value), so that the answer of a deterministic
+method does not depend on the order of the rows, and records that are equal in all quasi-identifiers are adjacent.
 """
 
 from __future__ import annotations
@@ -67,10 +66,10 @@ SUPPRESSED = -1
 """Label of a record that is not published."""
 
 OVERLAP_SLACK = 1e-9
-"""Allowance for rounding in shares, on the safe side: the bound becomes smaller."""
+"""Allowance for rounding in shares, on the safe side, because it lowers the bound."""
 
 REFINEMENTS = 3
-"""Rounds of distinguishing unordered categories by the values they occur with."""
+"""Number of rounds in which unordered categories are distinguished by the values with which they occur."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,7 +102,7 @@ class RecordUnits:
     codes : int64 (rows,)
         From 0.
     n : int
-        Different units.
+        Number of distinct units.
     shared : tuple of int
         Positions of the quasi-identifiers that are constant within every unit.
     """
@@ -130,12 +129,12 @@ class AnonymizeProblem:
         Source row of each record.
     codes : int32 (n, m)
     geometry : int64
-        The columns as the kernels of `louver.optim.kernels.classes.loss` take them.
+        The columns in the form used by the kernels of `louver.optim.kernels.classes.loss`.
     requirements : Requirements
     unit : float
         Loss of one unit.
     units : RecordUnits or None
-        Where k counts different units: which ones the records belong to.
+        The units of the records, if k counts distinct units.
     """
 
     columns: tuple[QuasiColumn, ...]
@@ -174,7 +173,7 @@ class AnonymizeProblem:
         is_k_map : bool
             Whether k counts people of the population that a class matches, instead of records.
         units : RecordUnits, optional
-            Where k counts different units.
+            The units, if k counts distinct units.
         """
         if not columns:
             raise InputError("option --quasi is empty; name at least one column.", option="--quasi")
@@ -217,19 +216,19 @@ class AnonymizeProblem:
 
     @property
     def least_size(self) -> int:
-        """Least number of records in a class: k, or 1 where k counts people of the population."""
+        """Minimum number of records in a class: k, or 1 if k counts people of the population."""
         return 1 if self.requirements.matches else self.k
 
     @property
     def least_publishable(self) -> int:
-        """Records that every publishable class has at least: more than k where l or t cannot be met by fewer.
+        """Minimum number of records in a publishable class: more than k if l or t cannot be met by k records.
 
         Notes
         -----
-        l values, or an entropy of log l, need l records. Recursive diversity: with r records of the commonest value, at least l - 2 of the
-        next ones and more than r / c of the others, least where r = 1. For t see `_least_distance`. A class without known values is close
-        to any table, so t says nothing where values are missing; nor where records may be left out, since closeness is then measured
-        against the rest.
+        l values, or an entropy of log l, need l records. Recursive diversity: a class has r records of the commonest value, at least l - 2
+        of the next ones and more than r / c of the others, and the sum is least for r = 1. For t see `_least_distance`. A class without
+        known values is close to any table, so t gives no bound if values are missing, nor if records may be left out, since closeness is
+        then measured against the rest.
         """
         least = self.least_size
         for place, column in enumerate(self.sensitive):
@@ -266,7 +265,7 @@ class AnonymizeProblem:
         return DistinctRecords(codes=self.codes[start[:-1]], start=start, of_record=np.cumsum(is_new) - 1)
 
     def part(self, members: Ints) -> AnonymizeProblem:
-        """The problem of some records with nothing but their number to meet; its records are numbered as in `members`."""
+        """The problem of some records, with size as the only requirement; its records are numbered as in `members`."""
         return replace(
             self,
             units=None,
@@ -286,9 +285,9 @@ class AnonymizeProblem:
         return replace(self, k=k, requirements=self.requirements._replace(matches=matches))
 
     def tiny(self) -> AnonymizeProblem:
-        """Two records of this problem, distinct if possible, that call the same kernels as the whole problem."""
+        """A problem of two of these records, distinct if possible, that calls the same kernels as the whole problem."""
         out = 0 if self.is_plain else 1
-        first = self.points().start[:2]  # ends with the number of records where all are equal
+        first = self.points().start[:2]  # if all records are equal, this ends with their number
         return replace(self.part(np.minimum(first, self.n_records - 1)), k=1, max_suppressed=out)
 
     def kept(self, members: Ints) -> AnonymizeProblem:
@@ -364,7 +363,7 @@ class AnonymizeProblem:
         return losses
 
     def lost_shares(self, answer: Grouping) -> Floats:
-        """Sum over records of the share of each column that is lost, weights aside."""
+        """Sum over records of the share of each column that is lost, ignoring weights."""
         sizes = answer.sizes
         lost = np.full(len(self.columns), float(answer.n_suppressed))
         for place, given in enumerate(self.columns if len(sizes) else ()):
@@ -455,7 +454,7 @@ class Partition:
     loss : int
         Units lost.
     lower_bound : int or None
-        Units that every partition loses at least; None where no bound is known.
+        Units that every partition loses at least; None if no bound is known.
     status : Status
     method : str
     subproblem_sizes : tuple of int
@@ -484,7 +483,7 @@ class Partition:
 
     @property
     def gap(self) -> float | None:
-        """How far the loss may be above the optimum, relative to the bound; None where no bound is known."""
+        """How far the loss may be above the optimum, relative to the bound; None if no bound is known."""
         if self.lower_bound is None or (self.lower_bound <= 0 and self.loss > 0):
             return None
         return 0.0 if self.loss == 0 else self.loss / self.lower_bound - 1
@@ -516,7 +515,7 @@ def _least_distance(column: Sensitive, shares: Floats, n: int) -> float:
     -----
     EQUAL: with c_v records of value v it is 1 - sum of min(q_v, c_v / n); the best counts are found record by record, since every min is
     concave in c_v. ORDERED: the sum of |j_v / n - G_v| over all cuts between values, with j_v records and the share G_v of the table below;
-    any j that ascends is possible, and the nearest whole numbers do. HIERARCHICAL: the mean over heights of EQUAL of the nodes, each of
+    any ascending j is possible, and the nearest whole numbers are best. HIERARCHICAL: the mean over heights of EQUAL of the nodes, each of
     which is at least its own least.
     """
     if column.distance is Distance.EQUAL:
@@ -573,13 +572,12 @@ def _sorted_rows(columns: Sequence[QuasiColumn], sensitive: Sequence[Sensitive],
 
     Notes
     -----
-    Implements: Liang & Samavi (2020), section 2.3 and (36): raw variance over squared weight, ascending; a zero weight
-    comes last.
+    Implements: Liang & Samavi (2020), section 2.3 and (36): raw variance over squared weight, ascending; columns of weight zero come last.
     """
     ranks = [column.ranks[:n] for column in columns]
     spreads = []
     for column, values in zip(columns, ranks, strict=True):
-        # Sorted, because a floating-point sum depends on its order, and two columns with the same values must stay tied.
+        # Sorted, because a floating-point sum depends on its order, and two columns with the same values must remain tied.
         known = np.sort(values[~np.isnan(values)])
         variance = float(known.var()) if known.size else 0.0
         spreads.append(variance / column.weight**2 if column.weight else np.inf)
@@ -588,9 +586,9 @@ def _sorted_rows(columns: Sequence[QuasiColumn], sensitive: Sequence[Sensitive],
 
 
 def _label_free(columns: Sequence[QuasiColumn], n: int) -> list[QuasiColumn]:
-    """The columns with categories without order numbered by frequency and by what they occur with.
+    """The columns, with unordered categories numbered by frequency and by the values with which they occur.
 
-    Thus the names and alphabetical order of such categories do not change the answer, unless the data are symmetric in them. Each
+    Thus the names and alphabetical order of categories do not change the answer, unless the data are symmetric in them. Each
     category has a signature, refined by those of the values in the same rows (colour refinement).
     """
     nominal = {j: column for j, column in enumerate(columns) if isinstance(column, SetColumn)}

@@ -26,11 +26,11 @@ from louver.anonymize.load import Codebook, HeldFile
 from louver.anonymize.lookup import Coding, KnownPeople
 from louver.anonymize.methods import method_of
 from louver.anonymize.metrics import (
+    InferableValues,
+    MeasuredLimits,
     PublishedClasses,
-    Reached,
     Risk,
     UnitsFound,
-    WorkedOut,
     count_alike,
     count_alone,
     count_alone_in_units,
@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 Texts = Mapping[int, list[str | None]]
-"""For each code of a sensitive column the values of the file that represent it, as text; None where there is none."""
+"""For each code of a sensitive column, the values of the file that represent it, as text; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,8 +86,8 @@ class Arranged:
     ----------
     texts : mapping of str to Texts
         For each sensitive column with requirements.
-    worked_out : tuple of WorkedOut
-        Empty where it was not counted.
+    worked_out : tuple of InferableValues
+        Empty if this was not counted.
     n_alone : int
         Number of records that no other record equals in every column.
     alike : tuple of (sensitive column, records)
@@ -96,13 +96,13 @@ class Arranged:
 
     table: pa.Table | RecordsOnDisk
     texts: Mapping[str, Texts]
-    worked_out: tuple[WorkedOut, ...]
+    worked_out: tuple[InferableValues, ...]
     n_alone: int
     alike: tuple[tuple[str, int], ...]
 
 
 class RecordStore(Protocol):
-    """Where the records are while classes are formed: in memory, or in parts on disk."""
+    """The storage of the records while classes are formed: in memory, or in parts on disk."""
 
     @property
     def codebook(self) -> Codebook: ...
@@ -131,7 +131,7 @@ class RecordStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setting:
-    """Comparisons of a release, and where it is written.
+    """The context of a release: comparisons, and the location to which it is written.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Setting:
     remark, unasked : str or None
         A note on the people in the register; earlier publications that were not audited together with this one.
     records : Table or None
-        The records of the source, where analyses are compared.
+        The records of the source, if analyses are compared.
     """
 
     started: float
@@ -230,7 +230,7 @@ def publish(
         n_suppressed=n_suppressed,
         n_exceptions=n_exceptions,
         lower_bound=None if not is_one or parts[0].bound is None else parts[0].bound * parts[0].unit_of_loss,
-        risk=risk_as_published(codebook, parts, seen, options),
+        risk=risk_as_published(parts, seen, options),
         utility=utility_of(
             list(options.quasi),
             np.array([column.weight for column in codebook.columns]),
@@ -310,7 +310,8 @@ def arrange_in_memory(
         assert file.problem.units is not None
         units = np.unique(file.problem.units.codes[is_kept], return_inverse=True)[1]
         n_alone = count_alone_in_units(table, units)
-        # A reader finds a member among those whose whole units are alike: values are more often the same there than in a class of records.
+        # A reader can narrow a member down to those whose whole units are alike, where values are equal more
+        # often than in a class of records.
         looks = looks_of_units(found_in, units)
         found_in = np.unique(np.stack([looks, found_in]), axis=1, return_inverse=True)[1].reshape(-1)
         fresh = shuffled(int(units.max(initial=-1)) + 1)
@@ -349,7 +350,7 @@ def _published_column(codebook: Codebook, parts: Sequence[ClassesOfPart], place:
 
 
 def _as_known(meaning: Meaning, known: frozenset[str]) -> Meaning:
-    """An interval of labels, without labels that occur only in suppressed records."""
+    """An interval of labels, without the labels that occur only in suppressed records."""
     if meaning.sort is not Sort.INTERVAL or meaning.members is None:
         return meaning
     return replace(meaning, members=tuple(label for label in meaning.members if label in known))
@@ -376,7 +377,7 @@ def lost_shares(parts: Sequence[ClassesOfPart]) -> Floats:
 
 
 def risk_as_published(
-    codebook: Codebook, parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
+    parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
 ) -> Risk:
     """The risk of the published classes; measured on units where these are known."""
     matches = [part.matches for part in parts if part.matches is not None]
@@ -420,7 +421,8 @@ def _count_units(
 def _units_of_classes(
     parts: Sequence[ClassesOfPart], seen: PublishedClasses, options: AnonymizeOptions
 ) -> Ints | None:
-    """Different units in each published class; of whole units the fewest that are alike, since one member found is all found."""
+    """Distinct units in each published class; for whole units the smallest number that are alike, because finding one member means
+    finding all."""
     if not options.whole_units:
         return _count_units([part.units for part in parts], parts, seen)
     fewest = np.full(seen.n, np.iinfo(np.int64).max)
@@ -450,7 +452,7 @@ def _listed(
     parts: Sequence[ClassesOfPart],
     options: AnonymizeOptions,
 ) -> pa.Table | None:
-    """For k-map and k-units what each class publishes, with the people that it matches or its different units."""
+    """For k-map and k-units, the published values of each class, with the number of people that it matches or of its distinct units."""
     guarantee = _guarantee(options)
     if guarantee not in (Guarantee.K_MAP, Guarantee.K_UNITS):
         return None
@@ -469,7 +471,7 @@ def _guarantee(options: AnonymizeOptions) -> Guarantee:
     return Guarantee.K_MAP if options.k_map and guarantee is Guarantee.K_ANONYMITY else guarantee
 
 
-def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
+def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[MeasuredLimits, ...]:
     """The weakest values over all parts."""
     return tuple(
         min(lines, key=lambda line: line.l or 0.0)
@@ -478,7 +480,7 @@ def _reached_limits(parts: Sequence[ClassesOfPart]) -> tuple[Reached, ...]:
 
 
 def _stopped(parts: Sequence[ClassesOfPart]) -> Stopped | None:
-    """Where a limit ended the search of a part; the worst case over all parts."""
+    """The stage at which a limit ended the search; the worst case over all parts."""
     found = {part.stopped for part in parts}
     return next((one for one in (Stopped.UNFINISHED, Stopped.IMPROVING) if one in found), None)
 
@@ -513,7 +515,7 @@ def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitiveAsPublished:
-    """A sensitive column as promises describe it.
+    """A sensitive column as described in promises.
 
     Attributes
     ----------
@@ -548,7 +550,7 @@ def promises_of(
     matching_anything: Sequence[str] = (),
     n_exceptions: int = 0,
 ) -> tuple[Mapping[str, Any], ...]:
-    """What `verify` recomputes."""
+    """The promises that `verify` recomputes."""
     about: dict[str, Any] = {"file": DATA_FILE, "quasi": list(quasi), "k": options.k}
     guarantee = _guarantee(options)
     if guarantee in (Guarantee.K_MAP, Guarantee.K_UNITS):
@@ -593,7 +595,7 @@ def promises_of(
 
 
 def published_texts(column: pa.ChunkedArray, codes: Ints) -> dict[int, list[str | None]]:
-    """For every code of a sensitive column the values of the file that represent it, as text; None where there is none."""
+    """For every code of a sensitive column, the values of the file that represent it, as text; None if there is none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     values = column.combine_chunks().dictionary_encode(null_encoding="encode")

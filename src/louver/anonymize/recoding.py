@@ -2,7 +2,7 @@
 
 A *coding* gives every value of a column, its *atom*, a block, and all records of a block publish the same: numbers and
 ordered labels are cut into runs of neighbours, labels under a hierarchy climb to one level of it, other labels are put
-into sets. Codings of one column are partially ordered from the coarsest, which has one block, to the finest.
+into sets. The codings of one column are partially ordered from the coarsest, which has one block, to the finest.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RecodingSpace:
     max_out : int
         Records that may be in classes too small to be published by the recoding.
     out_share : float
-        What such a record loses, as a share of all its values: 1 where it is left out, less where it is an exception to the recoding.
+        The loss of each of these records, as a share of all its values: 1 if it is left out, less if it is an exception to the recoding.
     """
 
     domains: tuple[ColumnCodings, ...]
@@ -170,7 +170,7 @@ class RecodingSpace:
         lower_bound: float | None,
         exceptions: Exceptions | None = None,
     ) -> Recoded:
-        """The result that a recoding gives, with classes of their own for the exceptions to it."""
+        """The result of a recoding, with separate classes for the exceptions to it."""
         group, sizes, passed = self.groups(best.codings)
         labels = np.where(passed[group], group, SUPPRESSED)[self.of_record]
         is_exception = np.zeros(len(labels), np.bool_)
@@ -210,7 +210,7 @@ def _divided(atoms: NDArray[np.int32], codings: Sequence[Ints], weight: Ints) ->
 
 
 def _words(n_blocks: Sequence[int], n_points: int) -> list[Ints]:
-    """Columns with more than one block, in parts whose combinations with groups of points have numbers of 63 bits."""
+    """Columns with more than one block, divided so that the numbers of their combinations with groups of points fit in 63 bits."""
     parts: list[list[int]] = [[]]
     n_keys = n_points
     for column, n in enumerate(n_blocks):
@@ -271,7 +271,7 @@ class Recoded:
         return tuple(found)
 
     def covered(self, column: int) -> tuple[Ints, Ints, Ints]:
-        """The published records by block and then by exceptional class, where each of these starts, and which of them each class has."""
+        """The published records by block and then by exceptional class, where each of these starts, and the one that each class uses."""
         kept = np.flatnonzero(self.labels >= 0)
         of_class = self.labels[kept]
         keys = np.where(
@@ -291,7 +291,7 @@ MOST_CODINGS = 300
 """A column with more codings than this is not searched exhaustively."""
 
 MOST_CUTS = 32
-"""Positions at which a split of a run is tried."""
+"""Number of positions at which a split of a run is tried."""
 
 
 class ColumnCodings(ABC):
@@ -447,7 +447,7 @@ class LevelCodings(ColumnCodings):
         return float(counts @ self.losses[self.level(coding)])
 
     def splits(self, coding: Ints) -> Iterator[Ints]:
-        # Two levels may have the same nodes; the first of them is the finer one's neighbour.
+        # Two levels may have the same nodes; the first of them is the neighbour of the finer level.
         level = self.level(coding)
         if level:
             yield self.nodes[level - 1]
@@ -513,7 +513,7 @@ class SetCodings(ColumnCodings):
 
 
 def domain_of(column: QuasiColumn, rows: Ints) -> ColumnCodings:
-    """The codings of a column over some source rows."""
+    """The codings of a column over the given source rows."""
     if isinstance(column, NumericColumn):
         return IntervalCodings.of(column, rows)
     if isinstance(column, TreeColumn):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -17,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver.anonymize.columns import Guarantee
 from louver.anonymize.comparison import BeforeAndAfter
-from louver.anonymize.metrics import Reached, Risk, UnitsFound, Utility, WorkedOut
+from louver.anonymize.metrics import InferableValues, MeasuredLimits, Risk, UnitsFound, Utility
 from louver.anonymize.verdict import judge
 from louver.anonymize.watch import Stopped
 from louver.data.write import write_csv
@@ -62,70 +61,70 @@ CSV_FILE = "data/anonymized.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class AnonymizedRelease(Shown):
+class AnonymizedRelease(JsonText, Shown):
     """Microdata in which every combination of quasi-identifiers occurs at least k times, or what `guarantee` says.
 
     Attributes
     ----------
     table : pyarrow.Table or StoredRecords
-        What is published: identifying columns dropped, quasi-identifiers generalised, all others as they were; where it was made in
-        parts, the file that holds it (`read` gives the table).
+        The published records: identifying columns dropped, quasi-identifiers generalised, all others unchanged; if they were made in parts,
+        the file that holds them (`read` returns the table).
     mapping : pyarrow.Table
         Every published value of every quasi-identifier, what it stands for and how many records have it.
     published_losses : list of (name, share)
-        Mean share of each quasi-identifier that is lost, judged only by its own published values.
+        Mean share of each quasi-identifier that is lost, measured only by its own published values.
     dictionary : pyarrow.Table
-        Every column of the source with its role, its kind and what was done with it.
-    worked_out : tuple of WorkedOut
+        Every column of the source with its role, its kind and its treatment.
+    worked_out : tuple of InferableValues
         How many generalised values can be inferred from the columns published unchanged; internal only.
     classes : pyarrow.Table or None
         k-map: the published combinations and the people of the population that each one matches.
     quasi : tuple of str
         Columns of `table` with the quasi-identifiers.
     guarantee : Guarantee
-        k-anonymity; k-map, where k counts people of the population; freeform, which is weaker.
+        k-anonymity; k-map, if k counts people of the population; or freeform, which is weaker.
     subproblem_sizes : tuple of int
         Records in each sub-problem of Split & Carry.
     part_sizes : tuple of int
-        Records in each part that was worked on alone; empty where all were together.
+        Records in each part that was processed separately; empty if all were processed together.
     status : Status
         OPTIMAL only where no partition loses less.
     lower_bound : float or None
         Lower bound on the loss of any partition; None if no bound is known.
     comparison : BeforeAndAfter
-        Distributions and associations before and after; stays inside.
+        Distributions and associations before and after; internal only.
     intersection : Intersection or None
-        What this release and earlier ones disclose together; stays inside.
+        What this release and earlier ones disclose together; internal only.
     curve : tuple of CurvePoint
-        What other choices of k and method would lose, with `--curve`; stays inside.
+        The loss of other choices of k and method, with `--curve`; internal only.
     local : LocalRecoding or None
-        What classes generalised one by one would lose, where one recoding holds for the whole file; stays inside.
+        The loss of classes generalised one by one, if one recoding holds for the whole file; internal only.
     promises : tuple of mappings
         What `verify` recomputes from the file.
-    reached : tuple of Reached
+    reached : tuple of MeasuredLimits
         The l and t that the classes have, for each sensitive column with requirements.
     stages : mapping of str to float
         Seconds for reading, the first answer, the bound, the search and the output; internal only.
     ledger : Path or None
-        Where a release that was made with `out` is logged.
+        The ledger in which a release made with `out` is logged.
     remark : str or None
         A note on the people in the register.
     unasked : str or None
         Earlier publications that are, or may be, about these people and with which this file was not compared.
     analyses : Comparisons or None
-        Chosen analyses before and after; stays inside.
+        Chosen analyses before and after; internal only.
     entry : mapping or None
-        The register entry, if a register is given; stays inside.
+        The register entry, if a register is given; internal only.
     n_alone : int
         Published records that differ from all others in some column, unchanged ones included.
     alike : tuple of (sensitive column, records)
-        Published records in classes whose members all have one value of the column; stays inside.
+        Published records in classes whose members all have one value of the column; internal only.
     units_found : UnitsFound or None
-        How many households classes have by a column that looks like household numbers, if no unit is given; stays inside.
+        The number of households in classes, by a column that looks like household numbers, if no unit is given; internal only.
     n_exceptions : int
         Published records in classes that are exceptions to one recoding for the whole file.
     stopped : Stopped or None
-        Where a limit on time or steps ended the search; None where it ended by itself. Stays inside.
+        The stage at which a limit on time or steps ended the search; None if it ended by itself. Internal only.
     is_accepted : bool
         Whether it may be written although it discloses too much together with earlier releases.
     """
@@ -134,7 +133,7 @@ class AnonymizedRelease(Shown):
     mapping: pa.Table
     published_losses: list[tuple[str, float]]
     dictionary: pa.Table
-    worked_out: tuple[WorkedOut, ...]
+    worked_out: tuple[InferableValues, ...]
     classes: pa.Table | None
     guarantee: Guarantee
     method: str
@@ -154,7 +153,7 @@ class AnonymizedRelease(Shown):
     units_found: UnitsFound | None = None
     n_exceptions: int = 0
     stopped: Stopped | None = None
-    reached: tuple[Reached, ...] = ()
+    reached: tuple[MeasuredLimits, ...] = ()
     is_order_kept: bool = False
     subproblem_sizes: tuple[int, ...] = ()
     part_sizes: tuple[int, ...] = ()
@@ -172,7 +171,7 @@ class AnonymizedRelease(Shown):
 
     @property
     def gap(self) -> float | None:
-        """How far the loss may lie above the optimum, relative to the bound; None where no bound is known."""
+        """How far the loss may be above the optimum, relative to the bound; None if no bound is known."""
         if self.status is Status.OPTIMAL:
             return 0.0
         if not self.lower_bound:
@@ -181,7 +180,7 @@ class AnonymizedRelease(Shown):
 
     @property
     def gcp_bound(self) -> float | None:
-        """The GCP below which no partition falls; None where no bound is known."""
+        """Lower bound on the GCP of any partition; None if no bound is known."""
         if not self.lower_bound:
             return None
         return self.utility.gcp * self.lower_bound / self.utility.information_loss
@@ -193,19 +192,20 @@ class AnonymizedRelease(Shown):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether it must not be written: with earlier releases it discloses too much, and this has not been explicitly accepted."""
+        """Whether it must not be written, because it discloses too much together with earlier releases and this has not been explicitly
+        accepted."""
         return self.intersection is not None and self.intersection.is_disclosing and not self.is_accepted
 
     @property
     def unchanged(self) -> tuple[str, ...]:
-        """Columns that are published as they are."""
+        """Columns that are published unchanged."""
         return tuple(
             line["name"] for line in self.dictionary.to_pylist() if line["role"] in ("sensitive", "keep")
         )
 
     @property
     def coded(self) -> dict[str, str]:
-        """Those of them whose numbers were rounded or cut off first, and how."""
+        """The columns among these whose numbers were rounded or cut off first, and how."""
         done = {line["name"]: line["done"] for line in self.dictionary.to_pylist()}
         return {name: done[name] for name in self.unchanged if done[name] != "unchanged"}
 
@@ -215,7 +215,7 @@ class AnonymizedRelease(Shown):
 
     @property
     def published_gap(self) -> float | None:
-        """`gap` in whole percents; None if records were left out, because the loss would reveal something about their values."""
+        """`gap` in whole per cent; None if records were left out, because the loss would reveal something about their values."""
         return None if self.gap is None or self.n_suppressed else math.ceil(100 * self.gap) / 100
 
     def published_dict(self) -> dict[str, Any]:
@@ -285,9 +285,6 @@ class AnonymizedRelease(Shown):
             "seconds": self.seconds,
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pa.Table:
         return self.table.read() if isinstance(self.table, RecordsOnDisk) else self.table
 
@@ -298,7 +295,7 @@ class AnonymizedRelease(Shown):
         return plot_release(self)
 
     def manifest(self) -> Manifest:
-        """Describe the release; how long it took stays inside (docs/decisions/0008)."""
+        """Describe the release, without the time it took, which is internal (docs/decisions/0008)."""
         warnings = [WEAKER] if self.guarantee is Guarantee.FREEFORM else []
         if self.is_order_kept:
             warnings.append(IN_ORDER)
@@ -330,13 +327,13 @@ class AnonymizedRelease(Shown):
         out : path
             Must not exist.
         report : str, optional
-            The HTML page to put into it.
+            The HTML page to include.
         ledger : path, optional
             The ledger of the data: the file is logged there as an exact disclosure, which no budget covers.
         dataset : KeyedHash, optional
-            Keyed hash of the data; the ledger refuses others than those it has admitted.
+            Keyed hash of the data; the ledger refuses data other than those it has admitted.
         people : People, optional
-            Who is in the data, so that the ledger can recognise them again.
+            The people in the data, so that the ledger can recognise them again.
         register : MatchedRegister, optional
             The register into which the classes are entered.
         run : Run, optional
@@ -418,7 +415,7 @@ class AnonymizedRelease(Shown):
             yield f"published coded: {', '.join(f'{name} ({how})' for name, how in self.coded.items())}"
 
     def _intersection_lines(self) -> str:
-        """The comparison with earlier releases, where it is not among the reasons of the verdict."""
+        """The comparison with earlier releases, if it is not among the reasons of the verdict."""
         together = self.intersection
         is_listed = together is None or together.is_risky or together.link is None
         return "" if is_listed else f"\n  {together}"

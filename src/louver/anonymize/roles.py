@@ -1,4 +1,4 @@
-"""Every column has a role: the check of columns without one, the coding of numbers published unchanged, and the dictionary of all columns."""
+"""Roles of columns: a check for columns without one, codes for numbers published unchanged, and the dictionary of all columns."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
 
     Notes
     -----
-    The thresholds are those of `louver.data.kinds` and `louver.data.dependencies`, which `louver profile` uses too. A column that
-    is rounded or cut off is judged by its published values: nobody sees more, and if these are still nearly unique it is refused.
+    The thresholds are those of `louver.data.kinds` and `louver.data.dependencies`, which `louver profile` uses too. A column that is
+    rounded or cut off is judged by its published values, since nobody sees more; if these are still nearly unique, it is refused.
     """
     listed = {*options.sensitive, *options.keep}
     names = [name for name in unchanged(source.columns, options) if name not in listed]
@@ -91,7 +91,8 @@ def check_roles(source: Source, records: pa.Table, options: AnonymizeOptions, ru
         listed_columns = "; ".join(f"{', '.join(columns)} ({reason})" for reason, columns in found.items())
         households = "in --unit if it numbers households, " if LIKE_A_UNIT in found else ""
         raise InputError(
-            f"{source.name} has columns without a role that may identify people: {listed_columns}; name each {households}in --identifying to "
+            f"{source.name} has columns without a role that may identify people: {listed_columns}; name each "
+            f"{households}in --identifying to "
             "drop it, in --quasi to generalise it, or in --sensitive or --keep to publish it unchanged.",
             file=source.name,
             column=next(iter(telling)),
@@ -109,7 +110,7 @@ def dictionary(
     published: pa.Schema,
     options: AnonymizeOptions,
 ) -> pa.Table:
-    """One line for each of the source's columns, under its name; quasi-identifiers are given as attributes and columns."""
+    """One line for each column of the source, under its name; quasi-identifiers are given as attributes and columns."""
     quasi = {
         attribute.name: _quasi(attribute, column)
         for attribute, column in zip(attributes, columns, strict=True)
@@ -234,7 +235,7 @@ def done_to(name: str, options: AnonymizeOptions) -> str:
 
 
 def _coded(column: pa.ChunkedArray, name: str, codes: Sequence[str], options: AnonymizeOptions) -> pa.Array:
-    """One column, of whole numbers where it stays whole; text stays text, and what stands for missing becomes empty."""
+    """One column, with whole numbers if its values remain whole; text remains text, and codes for missing values become empty."""
     values = _numbers(column, codes)
     if name in options.round_to:
         step = options.round_to[name]

@@ -20,18 +20,21 @@ MOSTLY_LOST = (
     "More than half of the quasi-identifiers' detail is lost: relax the requirements (a smaller k or l, a larger t, fewer "
     "quasi-identifiers) or allow some records to be left out (--suppress)."
 )
-UNFINISHED = "The search reached its limit (--seconds or --steps) before it was finished, so more detail is lost than necessary: raise the limit."
+UNFINISHED = (
+    "The search reached its limit (--seconds or --steps) before it was finished, so more detail is lost than "
+    "necessary: raise the limit."
+)
 
 
 CLOSENESS = "Closeness of sensitive values (--t) was measured over records, not over units."
 
 OTHER_MEMBERS = (
-    "Disclosures of generalised values through unchanged columns of other members, and sensitive values that all units of a class have "
-    "among their members, were not counted (--whole-units)."
+    "Generalised values disclosed by unchanged columns of other members, and sensitive values that occur in "
+    "every unit of a class, were not counted (--whole-units)."
 )
 
 LEVELS = tuple(Level)
-"""The mildest first."""
+"""Levels, the mildest first."""
 
 
 def judge(release: AnonymizedRelease) -> Verdict:

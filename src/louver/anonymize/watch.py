@@ -1,4 +1,4 @@
-"""How long a method may search, whether it should stop, and how long each of its stages took."""
+"""The time limit of a method, whether it should stop, and the time each of its stages took."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ Result = TypeVar("Result")
 
 
 class Stopped(StrEnum):
-    """Where a limit on time or steps ended a search, the mildest first."""
+    """The stage at which a limit on time or steps ended a search, the mildest first."""
 
     IMPROVING = "improving"
-    """The method had its answer and looked for a better one."""
+    """The method had an answer and was looking for a better one."""
     UNFINISHED = "unfinished"
-    """The method did not finish: its answer was completed in a simpler way, or hardly improved."""
+    """The method did not finish: its answer was completed in a simpler way or hardly improved."""
 
 
 class Watch:
-    """The time that a method has, and the run it belongs to.
+    """The time that a method has, and the run to which it belongs.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class Watch:
     share : float
         Fraction of the work done so far.
     lost, least : float or None
-        Share of all detail, by weight, that the best answer so far loses, and that every answer loses at least.
+        Share of all detail, by weight, that the best answer so far loses, and a lower bound on this share.
     problem : AnonymizeProblem or None
-        What the shares refer to; answers to parts of it are not reported.
+        The problem to which the shares refer; answers to parts of it are not reported.
     stopped : Stopped or None
-        Where a limit ended the search; None where it ended by itself.
+        The stage at which a limit ended the search; None if it ended by itself.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Watch:
 
     @property
     def left(self) -> float:
-        """Seconds left; unbounded if there is no limit."""
+        """Remaining seconds; unbounded if there is no limit."""
         return np.inf if self._seconds is None else self.started + self._seconds - time.perf_counter()
 
     @property
@@ -117,7 +117,7 @@ class Watch:
 
     @property
     def stages(self) -> dict[str, float]:
-        """Seconds of the stages that a steward knows."""
+        """Seconds of the stages that are reported to a steward."""
         return {name: seconds for name, seconds in self.took.items() if name in STAGES}
 
     def found(self, problem: AnonymizeProblem, loss: float, bound: float | None = None) -> None:
@@ -150,8 +150,8 @@ class Watch:
     def attend(self, work: Callable[[Watch], Result]) -> Result:
         """Do the work in a separate thread; this one watches the clock and receives signals.
 
-        A kernel runs without the interpreter lock, so the clock is checked even while one runs. A search that is cancelled
-        is not waited for: kernels that are being compiled or loaded do not check for it.
+        A kernel runs without the interpreter lock, so the clock is checked even while one runs. A cancelled search is not awaited, because
+        kernels that are being compiled or loaded do not check for cancellation.
         """
         pool = ThreadPoolExecutor(max_workers=1)
         try:

@@ -1,4 +1,4 @@
-"""Small charts as SVG: drawn from numbers alone, so that no label ever becomes markup; a table next to each shows the same data.
+"""Small charts as SVG: drawn from numbers only, so that no label ever becomes markup; a table next to each chart shows the same data.
 
 A chart fills its container's width and its text is the same size everywhere: x is in percent, y in pixels.
 """
@@ -127,5 +127,5 @@ def _day(time: float) -> str:
 
 
 def _draw(shapes: Sequence[str], top: float, label: str) -> None:
-    """The shapes; without a viewBox nothing is magnified or reduced. Axis labels are placed in the padding on the left."""
+    """Draw the shapes; without a viewBox, nothing is scaled. Axis labels are placed in the padding on the left."""
     Tag("svg", "chart", height=HEIGHT, role="img", aria_label=label, innerHTML=_axis(top) + "".join(shapes))

@@ -44,14 +44,14 @@ PARTS_OF_DATES: dict[str, Callable[[str, int], str]] = {
 
 @dataclass
 class MergeTree:
-    """How the values of one column are merged, level by level.
+    """The merges of the values of one column, level by level.
 
     Attributes
     ----------
     labels : dict of str to int
         Values that occur, with the records of each, in the order they are shown.
     steps : list of dict
-        For each level above the values: new label -> labels of the level below; labels not mentioned stay as they are.
+        For each level above the values: new label -> labels of the level below; labels not mentioned remain unchanged.
     """
 
     labels: dict[str, int]
@@ -155,7 +155,7 @@ class MergeTree:
         )
 
     def take_dates(self, text: str) -> None:
-        """Levels of dates, from fine to coarse: those of month, quarter, year and decade that are given; all if none is."""
+        """Levels of dates, from fine to coarse: those of month, quarter, year and decade that are given, or all of them if none is."""
         found = {label: DATE.fullmatch(label) for label in self.labels}
         if not all(found.values()):
             raise InputError(
@@ -226,7 +226,7 @@ class ColumnChoices:
 
     @property
     def has_work(self) -> bool:
-        """Whether discarding it would lose any decision."""
+        """Whether discarding this state would lose any decision."""
         return self.is_edited or bool(self.hierarchies())
 
     def take(self, profile: dict[str, Any]) -> None:
@@ -239,7 +239,7 @@ class ColumnChoices:
             self.selected = next((name for name, role in self.roles.items() if role == "quasi"), "")
 
     def reread(self) -> None:
-        """Drop the counts, because other rows are read now; roles and hierarchies stay."""
+        """Drop the counts, because other rows are now read; roles and hierarchies are kept."""
         self.profile = None
 
     def warnings(self) -> dict[str, str]:
@@ -263,7 +263,7 @@ class ColumnChoices:
         return found
 
     def take_suggested(self) -> None:
-        """Give every column without a role the one that the profile suggests; what the user chose stays."""
+        """Give every column without a role the one that the profile suggests; choices of the user are kept."""
         assert self.profile is not None
         suggested = {column["name"]: column["role"] for column in self.profile["columns"]}
         self.roles = {name: self.roles.get(name) or role for name, role in suggested.items()}
@@ -282,7 +282,7 @@ class ColumnChoices:
         return next(found, None)
 
     def with_role(self, role: str) -> list[str]:
-        """Columns with a role; an empty role lists what is undecided."""
+        """Columns with a role; an empty role stands for undecided columns."""
         return [name for name, given in self.roles.items() if given == role]
 
     def set_kind(self, name: str, kind: str) -> None:
@@ -299,7 +299,7 @@ class ColumnChoices:
         self.person = name
 
     def set_order(self, name: str, values: Sequence[str]) -> str:
-        """Set an order of the values that occur; returns a sentence that says what is wrong with it, or that it is used."""
+        """Set an order of the values that occur; returns a sentence that reports a problem with it, or that it is used."""
         given = [value for value in values if value]
         if sorted(given) != sorted(self.orders[name]):
             return "List every value exactly once, and nothing else: the order was not changed."

@@ -68,12 +68,12 @@ class Confirm:
 
 
 def ask_to_replace(session: Session, what: str, handler: Handler) -> Confirm | None:
-    """A question asked before other data replace what is open; None if nothing is lost, so no question is needed.
+    """A question asked before other data replace the open ones; None if nothing would be lost.
 
     Parameters
     ----------
     what : str
-        What would be opened, as worded on a button: "Open the sample".
+        The action, as worded on a button: "Open the sample".
     handler : callable
         Opens it.
     """
@@ -132,7 +132,7 @@ def with_share(
 def share_sliders(title: str, parts: dict[str, Fraction], handler: Callable[[], Any]) -> None:
     """A slider and a field for each part; `handler` is called once `parts` has changed.
 
-    Parts that the user set stay as they are while other parts are set, so that a plan can be typed one value after the other.
+    Parts that the user has set are kept while other parts are set, so that a plan can be typed one value after the other.
     """
     parts.update(_percentages(parts))
     kept: list[str] = []
@@ -203,7 +203,7 @@ def _shown(percent: Fraction) -> str:
 WIDTH, HEIGHT, EDGE = 132.0, 28.0, 3.0
 REDRAW_SECONDS = 0.2
 KEEP_SECONDS = 0.6
-"""How long a cancelled search may take to return its best result; after that it is killed like any other job."""
+"""Seconds that a cancelled search may take to return its best result; after that it is killed like any other job."""
 
 
 class SearchBar(RunBar):
@@ -268,7 +268,7 @@ class SearchBar(RunBar):
         asyncio.get_running_loop().call_later(KEEP_SECONDS, self._end, self._search)
 
     def _end(self, search: int) -> None:
-        if self._running and search == self._search:  # not one that was started since
+        if self._running and search == self._search:  # not a search that was started since
             super().cancel()
 
     def stand(self, lost: float, least: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Who may access the explorer: the browser that first presented its token, and no page or program of anyone else.
+"""Access to the explorer: only for the browser that first presented its token, and for no other page or program.
 
 No cookie is used: browsers send cookies to every port of a machine, so another user's server would receive it. Secrets travel only to
 this server, in headers and paths:
@@ -6,7 +6,7 @@ this server, in headers and paths:
 - The token in the opening address works once. It comes after `#`, so that no request carries it before the page at `/` sends it here.
 - It is exchanged for the browser's key, which the page keeps in the storage of this origin, port included.
 - The key is exchanged for a prefix, a new one for every load. All pages, files, uploads and websockets lie below a prefix; the page
-  itself is served once below each, and the address that is shown does not have it.
+  itself is served once below each, and the address that is shown does not contain it.
 
 In addition, Host and Origin must be this server's, and a websocket must have an Origin.
 """
@@ -169,7 +169,8 @@ def _is_same(given: str, secret: str) -> bool:
 
 
 def _is_from_elsewhere(headers: Mapping[str, str]) -> bool:
-    """Whether the browser says that another page made the request, as it also does for images and scripts; another port is another page."""
+    """Whether the browser reports that another page made the request, as it also does for images and scripts; another port counts as
+    another page."""
     return headers.get("sec-fetch-site", "same-origin") != "same-origin"
 
 

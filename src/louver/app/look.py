@@ -26,6 +26,7 @@ __all__ = [
     "button",
     "card",
     "check",
+    "choice",
     "copy_button",
     "drawer",
     "empty",
@@ -33,6 +34,7 @@ __all__ = [
     "finder",
     "head",
     "icon",
+    "listed",
     "number_tile",
     "pill",
     "problem",
@@ -41,6 +43,7 @@ __all__ = [
     "slider",
     "table",
     "tag",
+    "tried",
     "verdict",
     "verdict_of",
 ]
@@ -125,7 +128,7 @@ class Tag(TextElement):
 
 
 def tag(name: str, classes: str = "", text: str = "", **attributes: Any) -> Tag:
-    """An HTML element; use it with `with` to put others into it."""
+    """An HTML element; use it in a `with` statement to put others into it."""
     return Tag(name, classes, text, **attributes)
 
 
@@ -246,6 +249,15 @@ def select(
     return made.changed(handler)
 
 
+def choice(
+    label: str, choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any], text: str = ""
+) -> None:
+    """The same under its label, or a longer text."""
+    with Tag("label", "field"):
+        Tag("span", "s sub", text or label)
+        select(choices, chosen, handler, label)
+
+
 def field(label: str, value: object, handler: Callable[[str], Any], **attributes: Any) -> Tag:
     """A line of text or a number under its label; typed text is kept."""
     with Tag("label", "field"):
@@ -260,6 +272,28 @@ def check(label: str, value: bool, handler: Callable[[bool], Any], **attributes:
         Tag("span", text=label)
     made.on("change", lambda e: handler(bool(e.args)), js_handler="(e) => emit(e.target.checked)")
     return made
+
+
+def listed(name: str, text: str, remove: Callable[[], Any]) -> None:
+    """An entry of a list, which can be removed."""
+    with Tag("div", "row between known"):
+        with Tag("span", "s"):
+            Tag("b", "b", f"{name}: " if name else "")
+            Tag("span", text=text)
+        button("", remove, kind="ghost mini", icon_name="close", aria_label=f"Remove {name or text}")
+
+
+def tried(place: Tag, work: Callable[[], Any], text: str) -> bool:
+    """Do something, and report in an element that it was done, or why it was not."""
+    place.clear()
+    with place:
+        try:
+            work()
+        except LouverError as error:
+            problem(str(error))
+            return False
+        Tag("p", "s sub", text)
+    return True
 
 
 def finder(label: str, selector: str) -> Tag:
@@ -317,7 +351,7 @@ class RunBar:
             pass
 
     def _add(self) -> None:
-        """Draw what comes before Cancel."""
+        """Draw the elements before Cancel."""
 
     def stand(self, lost: float, least: float | None) -> None:
         """The progress of a search."""
@@ -338,7 +372,7 @@ class RunBar:
             self._session.cancel(self._lane, key)
 
     def tell(self, sentence: str) -> None:
-        """Say why there is no result; an empty sentence clears it."""
+        """Show why there is no result; an empty sentence clears the message."""
         self.sentence = sentence
         if self.is_gone:
             return
@@ -348,7 +382,7 @@ class RunBar:
                 problem(sentence)
 
     async def do(self, job: Callable[..., Any], *args: Any, key: str) -> Any:
-        """The result of a job, or None if it was cancelled, came too late, or failed, which the bar then reports."""
+        """The result of a job, or None if it was cancelled, came too late or failed, in which case the bar reports it."""
         self.is_cancelled = False
         self.tell("")
         with self._showing(key):
@@ -441,7 +475,7 @@ def pill(text: str, kind: str = "", icon_name: str = "") -> Tag:
 
 
 def number_tile(number: str, legend: str) -> None:
-    """A number and what it counts."""
+    """A number with a legend."""
     with Tag("div", "tile"), Tag("div"):
         Tag("b", text=number)
         Tag("span", text=legend)

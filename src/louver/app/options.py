@@ -10,7 +10,7 @@ __all__ = ["ExploreOptions"]
 
 
 class ExploreOptions(VerbOptions):
-    """Everything `louver explore` takes, except the location of the data."""
+    """All options of `louver explore`, except the location of the data."""
 
     verb: ClassVar[str] = "explore"
     no_source: ClassVar[tuple[str, ...]] = ("wide",)
@@ -32,7 +32,8 @@ class ExploreOptions(VerbOptions):
     )
     registry: str | None = option(
         None,
-        "Folder of the register of earlier publications; later tables are audited together with them (default: register, in the folder of releases).",
+        "Folder of the register of earlier publications; later tables are audited together with them (default: "
+        "register, in the folder of releases).",
         metavar="DIR",
         flag="--register",
         group="explorer",

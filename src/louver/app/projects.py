@@ -1,7 +1,7 @@
-"""A project: the choices made for a file, which can be saved and reopened. It never holds records, counts or results.
+"""A project: the choices made for a file, which can be saved and reopened. It never contains records, counts or results.
 
-A project names its data; it does not open them. The file that the explorer was started with and the samples are opened by their
-names, any other file is chosen by hand.
+A project names its data but does not open them. The file with which the explorer was started and the samples are opened by name; any other
+file must be chosen by hand.
 """
 
 from __future__ import annotations

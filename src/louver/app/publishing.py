@@ -11,7 +11,7 @@ from nicegui import ui
 
 from louver.app.columns import ColumnChoices
 from louver.app.jobs.releases import checked_upload, free_name, out_folder, packed, report_of
-from louver.app.look import RunBar, Tag, button, check, drawer, field, icon, select, tag, verdict, verdict_of
+from louver.app.look import RunBar, Tag, button, check, choice, drawer, field, icon, tag, verdict, verdict_of
 from louver.app.session import JobAnswer, Receiver, Session
 from louver.app.words import COUNT_PEOPLE, NEW_POPULATION, capital, without_flags
 from louver.errors import LouverError
@@ -27,7 +27,12 @@ __all__ = [
     "open_report",
     "people_choices",
     "published_verdict",
+    "with_register",
+    "without_empty_register",
 ]
+
+REGISTERED = ("registry", "person", "new_population")
+"""Options about a register."""
 
 FORMS = {"zip": ("Download", "release.zip"), "csv": ("CSV", "tables.zip"), "xlsx": ("Excel", "tables.xlsx")}
 """Text of a button, and name of the downloaded file, which contains nothing from the data."""
@@ -82,37 +87,55 @@ async def open_report(session: Session, bar: RunBar, name: str) -> None:
 
 
 class MayBeOthers(Protocol):
-    """State of a page: whether the steward says that these people are not those in the register."""
+    """State of a page: whether the steward states that these people are not those in the register."""
 
     new_population: bool
 
 
+class Registering(MayBeOthers, Protocol):
+    """State of a page, including whether everything in the register is taken into account."""
+
+    with_register: bool
+
+
 class MayCountPeople(Protocol):
-    """State of a page: whether the steward says that people are counted although households are known."""
+    """State of a page: whether the steward states that people are counted although households are known."""
 
     count_people: bool
 
 
 def people_choices(session: Session, page_state: MayBeOthers, names: Sequence[str]) -> None:
-    """Ask how the register recognises these people: by a column of their own, or not at all, because they are different people.
+    """Ask how the register recognises these people: by a column of person keys, or not at all, because they are different people.
 
     `names` are the columns that may hold a person key; counted data have none. The key is the same on all pages.
     """
     assert session.opened is not None
     columns = session.state(ColumnChoices)
     if session.opened.source.weight is None:
-        with Tag("label", "field"):
-            Tag(
-                "span",
-                "s sub",
-                "Person key: a column that identifies a person, kept only as keyed hashes",
-            )
-            choices = {"": "none: compare all values"} | {name: name for name in names}
-            chosen = columns.person if columns.person in choices else ""
-            select(choices, chosen, columns.set_person, "Person key")
+        choices = {"": "none: compare all values"} | {name: name for name in names}
+        chosen = columns.person if columns.person in choices else ""
+        text = "Person key: a column that identifies a person, kept only as keyed hashes"
+        choice("Person key", choices, chosen, columns.set_person, text)
     check(
         NEW_POPULATION, page_state.new_population, lambda value: setattr(page_state, "new_population", value)
     )
+
+
+def with_register(
+    options: dict[str, Any], page_state: Registering, registry: str, person: str
+) -> dict[str, Any]:
+    """The options of a job, with those about the register that a page asks for."""
+    if not page_state.with_register:
+        return options
+    own = {"person": person, "new_population": page_state.new_population}
+    return options | {"registry": registry} | {name: value for name, value in own.items() if value}
+
+
+def without_empty_register(session: Session, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a job, without those about a register that does not exist yet."""
+    if session.setup.releases.is_dir() or session.setup.register is not None:
+        return options
+    return {key: value for key, value in options.items() if key not in REGISTERED}
 
 
 def count_choice(session: Session, page_state: MayCountPeople) -> None:
@@ -135,9 +158,9 @@ class Publishing:
     about : str
         Description of the publication, and the questions to answer first.
     job : callable
-        Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with
-        `refused`, why nothing was published, or None; with `verdict`, that of the verb on what was published; and with `remark`,
-        what to know besides.
+        Given the folder of the release: the job and its arguments, or a sentence about what is missing. The job answers with `refused`, the
+        reason why nothing was published, or None; with `verdict`, the verb's verdict on what was published; and with `remark`, further
+        information.
     choices : callable, optional
         Draws further choices.
     """
@@ -170,7 +193,7 @@ class Publishing:
         self._state.name = value.strip()
 
     async def publish(self) -> None:
-        """Publish, or say why not."""
+        """Publish, or show why not."""
         name = self._state.name
         self._message.clear()
         try:

@@ -1,6 +1,6 @@
-"""The regions of a release as a collapsible tree: which lines are visible, their text, and what keys do.
+"""The regions of a release as a collapsible tree: the visible lines, their text, and the effect of keys.
 
-Only published numbers: counts with their standard errors and 90 % intervals, as the files of the release have them.
+It shows only published numbers: counts with their standard errors and 90 % intervals, as in the files of the release.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PAGE_LINES = 10
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """One region as its release lists it; `code` is how outlines may name it, `parent` its place in the list or -1."""
+    """One region as listed in its release; `code` is the name that outlines may use, `parent` its position in the list, or -1."""
 
     level: int
     name: str
@@ -129,14 +129,14 @@ class Regions:
         return {region.code: i for i, region in enumerate(self.regions)}
 
     def above(self, region: int) -> list[int]:
-        """The regions that a region lies in."""
+        """The regions in which a region lies."""
         found = []
         while (region := int(self.parent[region])) >= 0:
             found.append(region)
         return found
 
     def inside(self, region: int) -> range:
-        """The regions in a region, which follow it."""
+        """The regions inside a region, which come after it in the list."""
         ends = np.flatnonzero(self.level[region + 1 :] <= self.level[region])
         return range(region + 1, region + 1 + int(ends[0]) if len(ends) else len(self.regions))
 
@@ -169,7 +169,7 @@ class Regions:
 
     @cached_property
     def scale(self) -> float:
-        """Where the drawn intervals end: the smallest limit within which most of them fit."""
+        """Upper end of the drawn intervals: the smallest limit within which most of them fit."""
         known = self.relative[~np.isnan(self.relative)]
         most = float(np.quantile(known, COVERED)) if len(known) else SCALES[-1]
         return next((scale for scale in SCALES if most <= scale), SCALES[-1])
@@ -240,12 +240,12 @@ class Folded:
         self._lines = None
 
     def line(self, region: int) -> int | None:
-        """Where a region is visible."""
+        """The line in which a region is visible."""
         place = int(np.searchsorted(self.lines, region))
         return place if place < len(self.lines) and self.lines[place] == region else None
 
     def press(self, key: str) -> None:
-        """What a key does, as in every tree: arrows move, right opens, left closes or goes up."""
+        """Handle a key as in every tree: arrows move, right opens, left closes or goes up."""
         region, line = self.chosen, self.line(self.chosen) or 0
         if key in ("Enter", " "):
             self.toggle(region)
@@ -262,7 +262,7 @@ class Folded:
             self.chosen = int(self.lines[np.clip(line + step.get(key, 0), 0, len(self.lines) - 1)])
 
     def window(self, first: int, last: int) -> dict[str, Any]:
-        """The lines of a window, and where the chosen one is."""
+        """The lines of a window, and the position of the chosen one."""
         first = max(0, min(first, len(self.lines)))
         seen = self.lines[first : max(first, last)].tolist()
         return {
@@ -338,7 +338,7 @@ class Outlines:
     width, height : float
         Of the drawing.
     paths : list of str
-        What SVG draws; numbers and the letters M, L and Z.
+        SVG paths, made of numbers and the letters M, L and Z.
     centres : list of (float, float)
     properties : mapping of str to list of str
         Properties of each shape in the file, by name; an empty text where a property is missing.
@@ -353,7 +353,7 @@ class Outlines:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which shapes are which regions: shape -> region, all of one level."""
+    """The regions of shapes: shape -> region, all of one level."""
 
     level: int
     regions: Mapping[int, int]

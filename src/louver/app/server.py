@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["explore"]
 
 RECONNECT_SECONDS = 30.0
-"""How long a session waits for a browser that is asleep."""
+"""Seconds for which a session waits for a sleeping browser."""
 
 
 def explore(request: Request[ExploreOptions], say: Callable[[str], object]) -> None:
@@ -61,7 +61,7 @@ def _check_installed() -> None:
 
 
 def _checked_file(data: object) -> str | None:
-    """The data as an absolute path: pages never show one."""
+    """The data as an absolute path, which pages never show."""
     if data is None:
         return None
     file = str(data)
@@ -121,7 +121,8 @@ def _private_folder() -> Iterator[Path]:
 
 
 def _open_browser(keys: Keys, folder: Path) -> None:
-    """Through a private file: other users of the machine see the arguments of programs, and the address holds the token."""
+    """Open the browser through a private file, because other users of the machine can see the arguments of programs, and the address
+    contains the token."""
     page = folder / "open.html"
     page.touch(mode=0o600)
     page.write_text(

@@ -52,7 +52,7 @@ SAMPLES = {
 UPLOADED = f"{', '.join(_OTHERS)} or {_LAST}"
 """The formats that may be uploaded as data, in words."""
 LASTING = ("measure", "release")
-"""Lanes of work that continue when other data are opened, because it was confirmed and may have been paid for."""
+"""Lanes of work that continues when other data are opened, because it was confirmed and may have been paid for."""
 
 JobAnswer = Mapping[str, Any]
 """The answer of a job to a page."""
@@ -97,13 +97,13 @@ class Setup:
     file : str or None
         The data to open first.
     source : SourceOptions
-        How these are read.
+        How the data are read.
     ledger : Path or None
         The ledger that is charged.
     releases : Path
-        Where releases are; made when the first one is published.
+        Folder of releases, which is made when the first one is published.
     register : Path or None
-        Where the record of what was published is kept; if None, in the releases folder.
+        Folder of the register; if None, it is in the folder of releases.
     topdown : Path or None
         The spec of the page TopDown.
     folder : Path
@@ -210,7 +210,7 @@ class Session:
 
     @property
     def folder(self) -> Path:
-        """A directory of this session's own, removed with it.
+        """A private directory of this session, removed with it.
 
         Raises
         ------
@@ -340,7 +340,7 @@ class Session:
         if receiver is None:
             raise InputError("no page asked for this file; open it on the page Data.")
         path = await self._keep(name, f"public-{purpose}", chunks, receiver)
-        receiver = self.receivers.get(purpose, receiver)  # the page may have been drawn again meanwhile
+        receiver = self.receivers.get(purpose, receiver)  # the page may have been drawn again in the meantime
         await receiver.take(str(path), printable(name))
 
     async def _keep(self, name: str, stem: str, chunks: AsyncIterator[bytes], receiver: Receiver) -> Path:
@@ -391,7 +391,7 @@ class Session:
         self._take(replace(self.opened, source=validated(SourceOptions, {**kept, **given})))
 
     def only_known(self, names: Sequence[str]) -> None:
-        """Read only rows that have a value in these columns; decisions about columns stay."""
+        """Read only rows that have a value in these columns; decisions about columns are kept."""
         assert self.opened is not None
         before = self.opened.source.where
         quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
@@ -399,7 +399,7 @@ class Session:
         self.reread(where=known if before is None else f"({before}) and {known}")
 
     def reread(self, **given: Any) -> None:
-        """Read the same data in another way; decisions about columns stay.
+        """Read the same data in another way; decisions about columns are kept.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The frame around every page: rail, top bar, the main part; and the routes of the server."""
+"""The frame around every page (rail, top bar and main part), and the routes of the server."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Shell:
             question.show()
 
     def _tell(self, error: Exception) -> None:
-        """Report an unexpected error: its place in the code, never its message. A late answer is not an error."""
+        """Report an unexpected error by its location in the code, never by its message. A late answer is not an error."""
         if isinstance(error, Cancelled) or self._main.is_deleted:
             return
         with self._main:

@@ -1,8 +1,8 @@
 """A spec that was uploaded, and the files that came with it.
 
-A spec names files by paths. None of these paths is ever opened: each stands for an uploaded file with the same name, and the spec that
-louver reads is a new one that names those. The records may also be the file that the explorer was started with. The release that an
-extension names is one of those in the folder of releases.
+A spec names files by paths. None of these paths is ever opened: each represents an uploaded file with the same name, and louver reads a new
+spec that names the uploaded files. The records may also be the file that the explorer was started with. The release that an extension names
+is one of those in the folder of releases.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NamedFile:
 
 @dataclass
 class SpecFiles:
-    """Uploaded files in a folder of their own, by name.
+    """Uploaded files in a private folder, by name.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def written(content: Mapping[str, Any]) -> str:
 
 
 def _each(content: dict[str, Any], files_named: Callable[[str, str], str]) -> Iterator[tuple[str, str]]:
-    """Every file that a spec names: its role and its name; `replacement` returns the name to put there."""
+    """Every file that a spec names: its role and its name; `replacement` returns the name that replaces it."""
     for table, key, role in list(_places(content)):
         if isinstance(table.get(key), str):
             name = _last(table[key])

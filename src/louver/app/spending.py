@@ -90,11 +90,11 @@ class Strip:
     session : Session
     requested : PaidRelease
     records : str
-        Their origin, in words.
+        Origin of the records, in words.
     stem : str
         Default name for releases of this page.
     loss : callable
-        The loss requested now; None while it is unknown.
+        The loss currently requested; None while it is unknown.
     job : callable
         The job and its first arguments, before ledger and folder; or a sentence about what is missing.
     title : callable
@@ -102,7 +102,7 @@ class Strip:
     largest_unit : callable
         As for `Ledger.reserve`.
     is_sample : callable
-        Whether the records are a sample's, which spends from its own ledger only.
+        Whether the records are those of a sample, which spends only from its own ledger.
     ways : callable, optional
         Receives the name of the release that is shown; draws further actions for it.
     after : callable, optional
@@ -138,7 +138,7 @@ class Strip:
         self._draw_cost()
         self._bar = RunBar(
             session, "spend"
-        )  # does not wait for a search: the confirmed request is the one shown now
+        )  # this does not wait for a search, so the confirmed request is the one shown now
         self._result = tag("div")
         self._regions = RegionView(session)
 
@@ -202,7 +202,7 @@ class Strip:
             self.draw(is_paid=is_paid)
 
     def draw(self, *, is_paid: bool = False) -> None:
-        """The current cost; an open confirmation stays while nothing has changed."""
+        """Draw the current cost; an open confirmation remains while nothing has changed."""
         self._is_paid = is_paid
         if not self._can_spend:
             return
@@ -258,7 +258,7 @@ class Strip:
                 self._button = tag("div")
 
     def _ask(self, loss: Loss) -> Confirm:
-        """The confirmation before spending: what it costs, and under which name it is stored."""
+        """The confirmation before spending: the cost, and the name under which the release is stored."""
         if self._is_paid:
             dialog = Confirm("Continue with what was paid for?", PAID, "Go on", self._measure)
         else:

@@ -1,10 +1,13 @@
-"""Numbers and dates formatted for readers."""
+"""Numbers and dates as shown to readers, and numbers that readers type."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
+
+from louver.errors import InputError
 
 __all__ = [
     "ACCEPT_STATUS",
@@ -12,9 +15,11 @@ __all__ = [
     "NEW_POPULATION",
     "RELATIONS",
     "amount_text",
+    "as_number",
     "capital",
     "date_text",
     "natural_order",
+    "next_name",
     "share_text",
     "without_flags",
 ]
@@ -32,6 +37,7 @@ PHRASES = (
     ),
     (r" \(--[a-z][^()]*\)", ""),
     (r"\b[Oo]ption --[a-z-]+: ", ""),
+    (r" --accept-unchecked publishes it anyway\.", ""),
     (r"--accept publishes it anyway", f'Tick "{ACCEPT_STATUS}" to publish it anyway'),
     (
         r"confirm with --new-population that these are other people, or that you have checked",
@@ -90,7 +96,7 @@ def amount_text(amount: object) -> str:
 
 
 def date_text(stamp: str) -> str:
-    """A day, from the time that a manifest or a ledger keeps.
+    """A day, from the time recorded in a manifest or a ledger.
 
     Examples
     --------
@@ -157,3 +163,26 @@ def capital(sentence: str) -> str:
     if NAMED_FILE.match(sentence):
         return sentence
     return sentence[:1].upper() + sentence[1:]
+
+
+def as_number(text: str, what: str, kind: type[int] | type[float] = float) -> int | float:
+    """A number that was typed.
+
+    Raises
+    ------
+    InputError
+        If the text is not a number.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        pass
+    raise InputError(f"{what} must be a number.")
+
+
+def next_name(tables: Sequence[Mapping[str, Any]]) -> str:
+    """A name that no table in a list has."""
+    taken, number = {one["name"] for one in tables}, len(tables) + 1
+    while f"table {number}" in taken:
+        number += 1
+    return f"table {number}"

@@ -1,8 +1,8 @@
 """Work outside the event loop, in a separate process that Cancel really ends.
 
-A request has a number and a key; a newer one with the same key makes an older one late, and late answers are dropped. Cancelling first
-asks, as `Run` does everywhere; if the work has not ended after `GRACE_SECONDS`, the process is killed. Requests are worked on one
-after the other, so that requests not yet begun lose nothing when a process ends: another process takes them over.
+A request has a number and a key; a newer request with the same key makes an older one late, and late answers are dropped. Cancelling first
+sends a request, as `Run` does everywhere; if the work has not ended after `GRACE_SECONDS`, the process is killed. Requests are processed
+one after the other, so requests not yet begun lose nothing when a process ends, because another process takes them over.
 """
 
 from __future__ import annotations
@@ -61,10 +61,6 @@ class Worker:
         """Requests that the process has not answered yet, awaited or not; it is working on the first."""
         self._numbers = count(1)
 
-    @property
-    def is_busy(self) -> bool:
-        return bool(self._waiting)
-
     async def do(
         self,
         function: Callable[..., Any],
@@ -78,11 +74,11 @@ class Worker:
         Raises
         ------
         Late
-            If a request with the same key was made meanwhile.
+            If a request with the same key was made in the meantime.
         Cancelled
             If `cancel` was called.
         LouverError
-            What the job raised, as one sentence.
+            The error raised by the job, as one sentence.
         """
         for number in self._with_key(key) if key else ():
             self._settle(number, Late())

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def load_jobs(run: Run) -> None:
-    """Import what most jobs need before the first is requested: kernels, DuckDB, Arrow."""
+    """Import the libraries that most jobs need before the first job is requested: kernels, DuckDB, Arrow."""
     import_module("louver.app.jobs.data")
 
 
@@ -93,7 +93,9 @@ def _do(
         run.check()
         with one_sentence():
             answer = function(*args, run=run)
-        line.send("answer", number, answer)  # even if it was cancelled meanwhile: the work is done
+        line.send(
+            "answer", number, answer
+        )  # even if it was cancelled in the meantime, because the work is done
     except Cancelled:
         line.send("cancelled", number)
     except LouverError as error:

@@ -74,11 +74,11 @@ def audit(
     tables : sequence of mappings
         What is published: `name`, and `by` for counts or `rows` and `cols` for conditionals; see the guide.
     known : sequence of mappings
-        What an outsider knows: `where`, and `exactly`, `at_least` or `at_most`.
+        Knowledge of an outsider: `where`, and `exactly`, `at_least` or `at_most`.
     targets : sequence of mappings
         Cells to audit: `by`, `where`, `only_small`. By default all cells of the tables and of the finest cross.
     fail_on : {"exact", "small", "within"}, optional
-        What makes `passed` false.
+        Findings that make `passed` false.
 
     Examples
     --------
@@ -108,6 +108,7 @@ def audit_pieces(
     register: MatchedRegister,
     *,
     small: int,
+    is_accepted: bool,
 ) -> tuple[JointAudit | None, dict[str, Any]]:
     """Audit what another verb publishes, together with what the register holds about the same records.
 
@@ -117,23 +118,25 @@ def audit_pieces(
         Columns that the pieces refer to.
     pieces_of : callable
         Makes the pieces from the attributes of the records.
+    is_accepted : bool
+        Whether the steward accepts that questions about earlier files of records are open.
 
     Returns
     -------
     found : JointAudit or None
-        None where nothing about these records was published before.
+        None if nothing about these people is known to have been published before.
     content : dict
-        What the register keeps of the pieces.
+        The content that the register keeps about the pieces.
     """
     started = time.perf_counter()
-    names = tuple(dict.fromkeys((*names, *earlier_names(register.entries, names))))
     with open_source(request.data, **request.source.opening(), run=request.run) as opened:
         check_columns(register.entries, names, opened.columns)
+        names = tuple(dict.fromkeys((*names, *earlier_names(register.entries, names, opened.columns))))
         schema = None if request.schema is None else replace(request.schema, recodes=())
         histogram = tabulate(opened, names, schema=schema)
     own = pieces_of(histogram.attributes)
     content = to_content(own, histogram.attributes)
-    if not n_published(register.entries):
+    if not n_published(register.entries) and register.only_in_ledger is None:
         return None, content
     earlier = from_entries(
         register.entries, histogram.attributes, [cross for piece in own for cross in piece.crosses]
@@ -143,7 +146,14 @@ def audit_pieces(
     )
     # Only the number of tables in the options matters here: the first pieces are those to be published.
     tables = tuple(AuditTableOptions(name=piece.name, by=piece.crosses[0].names) for piece in own)
-    options = AuditOptions(tables=tables, small=small, decide=True, no_advice=True, publish="release")
+    options = AuditOptions(
+        tables=tables,
+        small=small,
+        decide=True,
+        no_advice=True,
+        publish="release",
+        accept_unchecked=is_accepted,
+    )
     findings = request.run.attend(judge, loaded, options, request.run)
     return _result(options, loaded, findings, register, time.perf_counter() - started), content
 
@@ -176,7 +186,7 @@ def _published(
     register: MatchedRegister | None,
     report: Report | None,
 ) -> JointAudit:
-    """Write the tables and enter them into the register, unless cells are disclosed, or may be."""
+    """Write the tables and enter them into the register, unless cells are or may be disclosed."""
     options = request.options
     if options.publish is None or register is None or found.refusal is not None:
         return found
@@ -191,21 +201,20 @@ def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) ->
     entries = () if register is None else register.entries
     wanted, labels = attribute_names(options), _filter(request, register)
     wanted = tuple(dict.fromkeys((*wanted, *labels)))
-    names = tuple(dict.fromkeys((*wanted, *earlier_names(entries, wanted))))
     zeros = () if schema is None else schema.structural_zeros
-    zeros = tuple(zero for zero in zeros if set(zero) <= set(names))
     folder = "" if request.spec is None else str(request.spec.parent)
     if request.data is None:
         if options.unit is not None:
             raise InputError(
                 "option --unit needs the records; leave it out for an outsider's audit.", option="--unit"
             )
-        return request.run.attend(load, options, _listed_attributes(names, schema), None, zeros, folder)
+        listed = _listed_attributes(wanted, schema)
+        return request.run.attend(load, options, listed, None, _among(zeros, wanted), folder)
     reading = {**source.opening(), **({} if register is None else {"where": None})}
     with open_source(request.data, **reading, run=request.run) as opened:
-        check_columns(
-            entries, wanted, (*opened.columns, *(name for words in source.wide.values() for name in words))
-        )
+        columns = (*opened.columns, *(name for words in source.wide.values() for name in words))
+        check_columns(entries, wanted, columns)
+        names = tuple(dict.fromkeys((*wanted, *earlier_names(entries, wanted, columns))))
         is_counted = source.weight is not None or bool(source.wide) or options.unit is not None
         if not is_counted and (likely := unit_names(opened, names)):
             # A hierarchy of the spec may need further columns.
@@ -217,10 +226,19 @@ def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) ->
     histogram = counted.marginalise(names)
     options = restrict(options, labels, histogram.attributes)
     earlier = from_entries(entries, histogram.attributes, crosses_of(options, histogram.attributes))
-    loaded = request.run.attend(load, options, histogram.attributes, histogram, zeros, folder, earlier)
+    loaded = request.run.attend(
+        load, options, histogram.attributes, histogram, _among(zeros, names), folder, earlier
+    )
     if options.unit is not None:
         return replace(loaded, units=request.run.attend(units_of, loaded.domain, counted, options.unit))
     return loaded if household is None else replace(loaded, household=household.name)
+
+
+def _among(
+    zeros: Sequence[Mapping[str, Sequence[str]]], names: Sequence[str]
+) -> tuple[Mapping[str, Sequence[str]], ...]:
+    """Structural zeros of these columns alone."""
+    return tuple(zero for zero in zeros if set(zero) <= set(names))
 
 
 def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptions]) -> Histogram:
@@ -245,7 +263,7 @@ def _counted(opened: Source, names: tuple[str, ...], request: Request[AuditOptio
 def _filter(
     request: Request[AuditOptions], register: MatchedRegister | None
 ) -> Mapping[str, tuple[str, ...]]:
-    """With a register: the labels that satisfy the source's `where`."""
+    """The labels that satisfy the source's `where`, if there is a register."""
     source = request.source
     if register is None or source.where is None:
         return {}
@@ -280,6 +298,8 @@ def _result(
     seconds: float,
 ) -> JointAudit:
     cells = findings.cells
+    ledger = None if register is None else register.only_in_ledger
+    question = replace(findings.question, ledger=ledger)
     summary = AuditSummary(
         targets=len(cells),
         exact=sum(cell.status == "exact" for cell in cells),
@@ -287,8 +307,8 @@ def _result(
         within=sum(cell.status == "within" for cell in cells),
         zero=sum(cell.status == "zero" for cell in cells),
         certified=sum(cell.certified for cell in cells),
-        undecided=sum(cell.is_undecided for cell in cells),
-        groups=findings.question.groups,
+        undecided=sum(cell.is_undecided for cell in cells) + question.n_open,
+        groups=question.groups,
         seconds=seconds,
     )
     return JointAudit(
@@ -304,7 +324,8 @@ def _result(
         within=options.within,
         fail_on=options.fail_on,
         has_records=loaded.truth is not None,
-        question=findings.question,
+        question=question,
+        is_accepted=options.accept_unchecked,
     )
 
 

@@ -30,7 +30,7 @@ from louver.tables.system import IntArray
 __all__ = ["Ask", "advise", "finest_safe"]
 
 EXPLAINED_AT_ONCE = 3
-"""Cells explained in each round; most have the same reasons."""
+"""Number of cells explained in each round; most have the same reasons."""
 
 
 Ask = Callable[[LoadedTables, float], Small]
@@ -46,10 +46,11 @@ def advise(
     run: Run,
     deadline: float,
 ) -> Advice | None:
-    """Pieces to leave out, and which of them may stay in a coarser form. Only tables are considered; they come first, with these kinds.
+    """Pieces to leave out, and those of them that may remain in a coarser form. Only tables are considered; they come first, with these
+    kinds.
 
-    The rest is audited again as a whole (`ask`): it may disclose a larger group that contains one of `small`. None if not even leaving all
-    of them out helps, or if time ran out before anything was found.
+    The rest is audited again as a whole (`ask`): it may disclose a larger group that contains one of `small`. None if leaving all of them
+    out does not help, or if time ran out before anything was found.
     """
     sets = {frozenset(reason.pieces) for reason in reasons if reason is not None}
     is_least = None not in reasons
@@ -123,7 +124,7 @@ def _with_coarser(
     run: Run,
     deadline: float,
 ) -> Advice:
-    """Put pieces back in the finest form that is still safe, one after another."""
+    """Put pieces back one after another, each in the finest form that is still safe."""
     kept = {number: piece for number, piece in enumerate(loaded.pieces) if number not in chosen}
     coarsen: list[tuple[str, str]] = []
     for number in sorted(chosen):
@@ -161,7 +162,7 @@ def _with_coarser(
 def finest_safe(
     loaded: LoadedTables, kind: TableKind, piece: Piece, is_safe: Callable[[Piece], bool]
 ) -> CoarserTable | None:
-    """The safe form with the most cells, over all attributes; None where there is none. Needs the records.
+    """The safe form with the most cells, over all attributes; None if there is none. Needs the records.
 
     `is_safe` returns False when time is up.
     """

@@ -35,7 +35,7 @@ __all__ = [
 def known_already(
     domain: Domain, pieces: Sequence[Piece], small: int, units: UnitCounts | None = None
 ) -> list[IntArray]:
-    """Joint cells of every group of fewer than `small` people, or units, that can be counted in a file among the pieces."""
+    """Joint cells of every group of fewer than `small` people or units that can be counted in a file among the pieces."""
     margins = (margin for piece in pieces if piece.is_file for margin in piece.margins)
     return [cells for margin in margins for cells in _exact_small(domain, margin, small, units)]
 
@@ -100,7 +100,7 @@ class UnitCounts:
     n : int
         Number of distinct units.
     weights : int64 (n_cells,)
-        Of each joint cell: every unit weighs `WHOLE` at most, in equal parts over all cells in which it has a member.
+        Weight of each joint cell: a unit weighs at most `WHOLE`, in equal parts over all cells in which it has a member.
     """
 
     column: str
@@ -122,7 +122,7 @@ class UnitCounts:
         return len(np.unique(np.concatenate(parts))) if parts else 0
 
     def within(self, is_kept: NDArray[np.bool_]) -> UnitCounts:
-        """Number of distinct units without the people of some joint cells."""
+        """Number of distinct units, counting only the people of some joint cells."""
         chosen = is_kept[self.cell]
         return replace(
             self,
@@ -170,7 +170,7 @@ class AuditCells:
         return sum(len(cells) for cells in self.cells)
 
     def pick(self, chosen: IntArray) -> AuditCells:
-        """Some of them, by their number."""
+        """The cells with the given numbers."""
         starts = np.cumsum([0, *(len(cells) for cells in self.cells)])
         picked = [
             cells[chosen[(chosen >= a) & (chosen < b)] - a]

@@ -1,7 +1,7 @@
 """Tables of counts: with totals, with cells hidden by a mark, rounded to a base.
 
-A hidden cell is not an arbitrary number: everybody can see that empty cells are shown, and the rule that hides counts below a limit is no
-secret. The audit assumes that its reader knows this.
+A hidden cell is not an arbitrary number: everyone can see that empty cells are shown, and the rule that hides counts below a limit is not
+secret. The audit assumes that readers know this.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["HIDDEN", "Counts", "bounds_of_mark"]
 COUNT = re.compile(r"[0-9]{1,13}(\.0*)?")
 
 HIDDEN = -1
-"""Code of a mark among the printed numbers of a table."""
+"""Code that represents a mark among the printed numbers of a table."""
 
 
 class Counts:
@@ -70,14 +70,14 @@ class Counts:
             for cell in range(int(np.prod(sizes, dtype=np.int64))):
                 labels = domain.labels(margin.cross, cell)
                 if not all(labels.get(name) in (None, *kept) for name, kept in margin.cross.where.items()):
-                    continue  # a label that the table does not cover
+                    continue  # a label outside the table
                 yield (
                     *(labels.get(name, table.total) for name in table.by),
                     None if margin.printed[cell] == HIDDEN else int(margin.printed[cell]),
                 )
 
     def parameters(self, table: AuditTableOptions, piece: Piece) -> Mapping[str, int]:
-        """Nothing."""
+        """Nothing is stated in addition."""
         return {}
 
     def coarser(self, piece: Piece, domain: Domain, truth: IntArray) -> Iterator[Sequence[CoarserTable]]:
@@ -111,7 +111,7 @@ def _margins(table: AuditTableOptions, cross: Cross) -> list[Cross]:
 def _computed(
     table: AuditTableOptions, crosses: Sequence[Cross], domain: Domain, truth: IntArray
 ) -> tuple[Margin, ...]:
-    """What a table computed from the records says: counts, hidden where small or listed, or rounded."""
+    """The content of a table computed from the records: counts, hidden if small or listed, or rounded."""
     counts = [domain.sums(cross, truth) for cross in crosses]
     hidden = [_listed_as_hidden(table, cross, domain) for cross in crosses]
     if table.below is not None:
@@ -140,12 +140,12 @@ def bounds_of_mark(table: AuditTableOptions, hidden: IntArray | None) -> tuple[i
     Parameters
     ----------
     hidden : int64 or None
-        True counts of all hidden cells of the table, totals included; None where the records are not known.
+        True counts of all hidden cells of the table, totals included; None if the records are not known.
 
     Notes
     -----
-    `mark_range` states it. Without it a hidden cell is not empty where no empty cell is hidden, and below the limit where
-    only cells below it are hidden.
+    `mark_range` states it. Without it, a hidden cell is not empty if no empty cell is hidden, and below the limit if only cells below the
+    limit are hidden.
     """
     if table.mark_range is not None:
         return table.mark_range
@@ -214,7 +214,7 @@ def _around(printed: IntArray, base: int, *, is_random: bool) -> tuple[IntArray,
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ReadMargin:
-    """Numbers of one margin as a file lists them; `row` is 0 for cells that it does not list."""
+    """Numbers of one margin as listed in a file; `row` is 0 for cells that are not listed."""
 
     file: str
     table: str
@@ -236,7 +236,7 @@ class _ReadMargin:
 def _read(
     table: AuditTableOptions, cross: Cross, margins: Sequence[Cross], domain: Domain, folder: str
 ) -> list[_ReadMargin]:
-    """Read the cells of a table, and of its totals where it has them, in the order of `margins`."""
+    """Read the cells of a table, and of its totals if it has them, in the order of `margins`."""
     where, rows = read_lines(table, cross, folder)
     attributes = cross_attributes(cross, domain.attributes)
     shape = {margin.by: prod(a.size for a in attributes if a.name in margin.by) for margin in margins}
@@ -292,7 +292,7 @@ def _checked(
     domain: Domain,
     truth: IntArray | None,
 ) -> tuple[Margin, ...]:
-    """What a file says, checked against the records where they are known."""
+    """The content of a file, checked against the records if they are known."""
     counts = None if truth is None else [domain.sums(cross, truth) for cross in crosses]
     hidden = None
     if counts is not None:
@@ -318,7 +318,7 @@ def _checked(
 def _groupings(attribute: Attribute, people: IntArray) -> Iterator[list[tuple[str, ...]]]:
     """Labels in groups, one group fewer each time: the group with the fewest people joins its smaller neighbour.
 
-    If the labels have no order, any two are neighbours. A missing value stays by itself.
+    If the labels have no order, any two are neighbours. A missing value remains separate.
     """
     kept = [code for code, label in enumerate(attribute.labels) if label != attribute.missing]
     groups = [([code], int(people[code])) for code in kept]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Copy", "Fewest", "Reason", "Rules", "contradiction", "explain", "fewest", "in_words", "verdicts"]
 
 EXHAUSTIVE = 400
-"""Number of subsets of pieces tried in order of size before sets are shrunk piece by piece."""
+"""Number of subsets of pieces tried in order of size before sets are reduced piece by piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class _ReasonSearch:
                 self.doubtful.add(number)
 
     def shrink_one(self) -> None:
-        """Drop pieces, halves first, as long as the first open cell stays confined; then try the set on all others."""
+        """Drop pieces, halves first, as long as the first open cell remains confined; then try the set on all others."""
         first = self.open[0]
         kept = list(range(len(self.loaded.pieces)))
         if self.holds(kept, [first])[0] != 1:
@@ -155,7 +155,7 @@ CONTRADICTION_EFFORT = 2.0
 
 
 def contradiction(loaded: LoadedTables, run: Run) -> InfeasibleError:
-    """The error about a smallest set of pieces that no table agrees with."""
+    """The error about a smallest set of pieces with which no table agrees."""
     numbers = _smallest(loaded, run)
     names = [f'"{loaded.pieces[number].name}"' for number in numbers]
     if len(names) == 1:
@@ -217,7 +217,7 @@ def _people(lower: int, upper: int) -> str:
 
 
 def _is_difference(loaded: LoadedTables, cells: NDArray[np.bool_], whole: int, part: int) -> bool:
-    """Whether a cell of one table is a cell of another and these cells, and nothing else."""
+    """Whether a cell of one table consists of a cell of another and these cells, and nothing else."""
     first = int(np.flatnonzero(cells)[0])
     for margin in loaded.pieces[whole].margins:
         assign = loaded.domain.assign(margin.cross)
@@ -240,20 +240,20 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rules:
-    """Everything that a table must agree with.
+    """Everything with which a table must agree.
 
     Attributes
     ----------
     system : System
-        All pieces over the joint cells; its `rows` are the cells of the tables that hide some.
+        All pieces over the joint cells; `rows` are the cells of the tables that hide cells.
     rows : int64 (cells,)
     shown_lower, shown_upper : int64 (cells,)
-        What a cell discloses if it is shown.
+        Bounds that a cell discloses if it is shown.
     hidden, may_hide : bool (cells,)
-        Cells that are hidden already, and cells that may be hidden, too; the others stay shown.
+        Cells that are already hidden, and cells that may also be hidden; the others remain shown.
     table_of : int64 (cells,)
     largest : int
-        No unknown is larger.
+        Upper bound on the unknowns.
     hint : bool (cells,), optional
         A pattern to start from.
     """
@@ -276,9 +276,9 @@ class Copy:
     Attributes
     ----------
     lower, upper : int64 (cells,)
-        What the reader knows about a hidden cell.
+        The reader's bounds on a hidden cell.
     upper_alone : int64 (cells,) or None
-        What the reader knows if no further cell of its table is hidden, where that is less.
+        The reader's upper bound if no further cell of its table is hidden, where that is lower.
     least, most : csr_array (1, unknowns)
         The count as a sum, for its lower and its upper bound.
     """
@@ -294,7 +294,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fewest:
-    """The best pattern found, and how many further cells are needed at least; 0 where nothing is proved."""
+    """The best pattern found, and the minimum number of further cells needed; 0 if nothing is proved."""
 
     hidden: Bools | None
     bound: int
@@ -322,7 +322,7 @@ def fewest(rules: Rules, copies: list[Copy], effort: float, seconds: float, run:
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
     solver.parameters.linearization_level = (
-        2  # without it the optimum is not proved even for three small tables
+        2  # without this, the optimum is not proved even for three small tables
     )
     solver.parameters.max_deterministic_time = effort
     solver.parameters.max_time_in_seconds = max(0.1, seconds)

@@ -1,6 +1,6 @@
-"""Does any small group of people have a count that the pieces determine?
+"""A search for small groups of people whose counts the pieces determine.
 
-Every group that `descriptions` lists is tested. A group whose count some table changes is not determined, and the moves of all
+Every group listed by `descriptions` is tested. A group whose count some table changes is not determined, and the moves of all
 tables found so far rule out most groups at once (`witnesses`); each remaining group is decided individually, and the tables
 found along the way rule out more.
 """
@@ -27,7 +27,7 @@ from louver.tables.system import IntArray
 __all__ = ["GroupSearch", "box_cells", "search_groups"]
 
 AT_ONCE = 48
-"""Groups decided together; the tables found for them rule out most others."""
+"""Number of groups decided together; the tables found for them rule out most others."""
 
 MAX_FOUND = 100
 """Number of determined groups after which the search stops."""
@@ -41,13 +41,13 @@ class GroupSearch:
     ----------
     descriptions : Descriptions
     n_tested : int
-        Groups of fewer than `small` people that were tested; with units, groups that may have fewer than `small` of them.
+        Groups of fewer than `small` people that were tested; with units, groups that may have fewer than `small` units.
     found : list of Box
-        Groups that are determined; none of them holds another, or a determined cell that was known before.
+        Groups that are determined; none contains another, or a determined cell that was known before.
     undecided : list of Box
-        Groups for which this could not be settled.
+        Groups for which this could not be decided.
     is_whole : bool
-        Whether nothing was skipped for lack of time; if groups were found, whether these are all.
+        Whether nothing was skipped for lack of time; if groups were found, whether they are all.
     is_late : bool
         Whether time ran out.
     """
@@ -146,7 +146,7 @@ class _GroupSearch:
         return self._news(boxes), seen.is_whole
 
     def _of_few(self, units: UnitCounts, boxes: list[Box], moves: Moves) -> list[Box]:
-        """Groups of few units among those of low weight, and among the rest of these without labels that nothing moves."""
+        """Groups of few units among those of low weight, and among what remains of these without labels that nothing moves."""
         found: dict[Box, None] = {}
         for box in boxes:
             if self._is_few(units, box):
@@ -180,7 +180,7 @@ class _GroupSearch:
         forms = box_forms(self.problem, self.loaded.domain.shape, boxes)
         verdict = fixed(self.problem, forms, self.witnesses, self.run, self.deadline)
         self.undecided.update(dict.fromkeys(box for box, one in zip(boxes, verdict, strict=True) if one < 0))
-        # Some are ruled out by a tight bound alone, without a table whose moves would show it.
+        # Some groups are ruled out by a tight bound alone, without a table whose moves would show it.
         self.refuted.update(box for box, one in zip(boxes, verdict, strict=True) if one == 0)
         for number in np.flatnonzero(verdict == 1):
             form = csr_array(forms.upper[[number]])
@@ -238,7 +238,7 @@ def box_cells(shape: Sequence[int], box: Box) -> IntArray:
 
 
 class _Rows:
-    """Rows of ones, one after another."""
+    """Rows of ones, collected one after another."""
 
     def __init__(self) -> None:
         self.columns: list[IntArray] = []

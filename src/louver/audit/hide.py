@@ -1,10 +1,9 @@
 """Further cells to hide, so that no small cell of the tables can be derived (secondary suppression).
 
 Small counts are hidden first. A count is protected when some table that agrees with everything a reader knows has it outside its window;
-the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells
-are one problem. For each count that is still confined a linear program looks for a nearby table that differs in few shown cells, cells
-that are not needed are shown again, and for small tables a constraint solver looks for the minimum. Every pattern is judged by the audit's
-own decision.
+the shown cells in which that table differs from the truth must be hidden, too. All tables that hide small cells are one problem. For each
+count that is still confined a linear program looks for a nearby table that differs in few shown cells, cells that are not needed are shown
+again, and for small tables a constraint solver looks for the minimum. Every pattern is judged by the audit's own decision.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from louver.tables.system import IntArray, as_floats
 __all__ = ["Ask", "Pattern", "hide"]
 
 REWEIGHTED = 4
-"""Rounds in which cells that moved little are made costlier, so that fewer move."""
+"""Number of rounds in which cells that moved little are made more expensive, so that fewer move."""
 
 EXACT_SIZE = 6_000
-"""Unknowns times protected counts up to which the minimum number of hidden cells is sought."""
+"""Product of unknowns and protected counts up to which the minimum number of hidden cells is sought."""
 
 ONE_EFFORT, ALL_EFFORT = 2.0, 6.0
 """Deterministic time of the constraint solver, for one count that the linear program did not free and for all."""
@@ -53,8 +52,8 @@ Ask = Callable[[Sequence[Piece], float], tuple[Small, bool]]
 class Reader(IntEnum):
     """The reader from whom a count is protected.
 
-    The knowing reader can tell which hidden cells are small: those range from 1 to below the limit, and the others do not.
-    The plain reader sees one mark for all, and knows its meaning.
+    The knowing reader can recognise the hidden cells that are small: those are from 1 to below the limit, and the others are not. The plain
+    reader sees one mark for all hidden cells, and knows its meaning.
     """
 
     KNOWING = 0
@@ -67,21 +66,21 @@ class Reader(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pattern:
-    """Cells of one table that stay hidden.
+    """Cells of one table that remain hidden.
 
     Attributes
     ----------
     primary, hidden : tuple of bool arrays
-        Small cells, and all hidden ones, by margin of the table.
+        Small cells, and all hidden cells, by margin of the table.
     added : tuple of bool arrays
         Hidden cells that the table did not hide before.
     is_safe : bool
         Whether every small cell leaves its window in some table that agrees with all that a reader knows, and the audit
         finds no other small count disclosed that hiding could protect.
     is_possible : bool
-        False where it is proved that no pattern protects all small cells.
+        False if it is proved that no pattern protects all small cells.
     is_least : bool
-        Whether it is proved that all tables together cannot do with fewer further cells.
+        Whether it is proved that no fewer further cells are enough, in all tables together.
     by_mark : int
         Small cells that are protected only while readers cannot tell small cells from others with the same mark.
     piece : Piece
@@ -116,7 +115,7 @@ def hide(
 ) -> dict[int, Pattern]:
     """A pattern for every table with `below`, by its number: together they protect all its counts from 1 to below `below`.
 
-    No small cell may be known to within `within` percent, or exactly where that is 0. `ask` names further small counts.
+    No small cell may be known to within `within` per cent, or exactly if that is 0. `ask` returns further small counts.
     """
     work = _Work(loaded, tables, within, run, deadline)
     hidden, bound, n_improved = work.before, 0, -1
@@ -146,8 +145,7 @@ def hide(
 class _Work:
     """All tables that hide small cells: their cells one after another, and the counts to protect.
 
-    Each count is protected from the knowing reader if any pattern does that, otherwise from the plain one, otherwise not at
-    all.
+    Each count is protected from the knowing reader if any pattern can do that, otherwise from the plain reader, otherwise not at all.
     """
 
     def __init__(
@@ -204,7 +202,7 @@ class _Work:
         return np.asarray(self.reader <= Reader.PLAIN)
 
     def add(self, more: Small, hidden: Bools) -> bool:
-        """Protect further counts; returns whether a pattern leaves open any that hiding can protect."""
+        """Protect further counts; returns whether a pattern leaves any unprotected that hiding could protect."""
         before, after = self.counts, len(self.counts.floor) + len(more.floor)
         cells = AuditCells(
             assigns=(*before.cells.assigns, *more.cells.assigns),
@@ -220,9 +218,8 @@ class _Work:
         return bool(self.confined(hidden)[new].any())
 
     def _readers(self, some: IntArray) -> NDArray[np.int8]:
-        """From which readers counts can be protected: those from whom the pattern that hides most protects them, since hiding more never
-        discloses more.
-        """
+        """The readers from whom counts can be protected: those from whom the pattern that hides most protects them, since hiding more
+        never discloses more."""
         readers = np.full(len(some), Reader.KNOWING, dtype=np.int8)
         rest = np.flatnonzero(self._verdicts(self.most, self.knowing, some) != 0)
         verdict = self._verdicts(self.most, self.plain(self.most), some[rest])
@@ -287,7 +284,7 @@ class _Work:
         return build(loaded.domain, self.pieces(hidden, content), loaded.truth, loaded.is_possible)
 
     def _framed(self) -> TablesProblem:
-        """A row for every cell of the tables, with what the knowing reader would know of it if it were hidden."""
+        """A row for every cell of the tables, with what the knowing reader would know about it if it were hidden."""
         lower, upper = self.knowing
         return self._problem(self.most, (lower, np.minimum(upper, MAX_COUNT)))
 
@@ -312,7 +309,7 @@ class _Work:
         return decide(problem, forms, floor, ceiling, self.run, self.left())
 
     def confined(self, hidden: Bools) -> Bools:
-        """Counts that could be protected and are not shown to leave their window."""
+        """Counts that could be protected but have not been shown to leave their window."""
         key = hidden.tobytes(), len(self.reader)
         if key not in self.judged:
             found = np.zeros(len(self.reader), dtype=bool)
@@ -340,7 +337,7 @@ class _Work:
         return hidden
 
     def _bounds_for(self, count: int) -> tuple[IntArray, IntArray]:
-        """For every cell, as if it were hidden, for the reader that a count is to be protected from."""
+        """Bounds on every cell, as if it were hidden, for the reader from whom a count is to be protected."""
         return self.knowing if self.reader[count] == Reader.KNOWING else self.plain(self.most)
 
     def _nearest(self, count: int, hidden: Bools) -> Bools | None:
@@ -399,16 +396,16 @@ class _Work:
         return moved
 
     def _nearest_whole(self, count: int, hidden: Bools) -> Bools | None:
-        """A sparse change in whole numbers, with the fewest further cells, where the linear program's table does not suffice."""
+        """A sparse change in whole numbers, with the fewest further cells, if the linear program's table is not enough."""
         found = fewest(self._rules(hidden), [self._copy(count)], ONE_EFFORT, self.left(), self.run)
         return found.hidden
 
     def proposed(self, hidden: Bools) -> Bools | None:
-        """A pattern of the engine for the counts that are protected from the knowing reader; None if none is needed, or if the engine
-        cannot state the problem.
+        """A pattern found by the engine for the counts that are protected from the knowing reader; None if none is needed, or if the engine
+        cannot represent the problem.
 
-        It extends the hidden cells or starts from nothing, minimising the number of cells or the number and their people; the best of
-        these is taken.
+        It extends the hidden cells or starts from nothing, and minimises the number of cells or the number and their people; the best of
+        these patterns is chosen.
         """
         some = np.flatnonzero((self.reader == Reader.KNOWING) & self.confined(hidden))
         if not len(some):
@@ -448,7 +445,7 @@ class _Work:
         )
 
     def pruned(self, hidden: Bools, kept: Bools) -> Bools:
-        """Show again cells that are not needed, costliest first: many cells at once, then fewer, for half of the time that is left.
+        """Show again cells that are not needed, the most expensive first: many cells at once, then fewer, for half of the remaining time.
 
         With the engine, only cells added to its proposal are tried, since it has already shown again what it could.
         """
@@ -470,7 +467,7 @@ class _Work:
         return hidden
 
     def improved(self, hidden: Bools) -> tuple[Bools, int]:
-        """The fewest further cells that a constraint solver finds, and how many are needed at least."""
+        """The fewest further cells that a constraint solver finds, and the minimum number needed."""
         copies = [self._copy(int(n)) for n in np.flatnonzero(self.is_protected)]
         rules = replace(self._rules(self.before), hint=hidden)
         found = fewest(rules, copies, ALL_EFFORT, self.left() / 2, self.run)
@@ -508,7 +505,7 @@ class _Work:
     # Results ---------------------------------------------------------------------------------------------
 
     def patterns(self, hidden: Bools, is_answered: bool, bound: int) -> dict[int, Pattern]:
-        """The pattern of each table; `is_answered` says that the audit of it was completed."""
+        """The pattern of each table; `is_answered` says whether the audit of it was completed."""
         pieces = self.pieces(hidden, self.plain(hidden))
         confined = self.confined(hidden)
         n_primary = int(self.primary.sum())

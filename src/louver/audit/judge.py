@@ -53,7 +53,7 @@ __all__ = ["Findings", "judge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Findings:
-    """Judged cells, advice if small cells are disclosed, and the question that was examined."""
+    """Findings about cells, advice if small cells are disclosed, and the question that was examined."""
 
     cells: tuple[AuditedCell, ...]
     advice: Advice | None
@@ -63,7 +63,7 @@ class Findings:
 
 
 def judge(loaded: LoadedTables, options: AuditOptions, run: Run) -> Findings:
-    """Bound, test all groups, classify, explain and advise, within the seconds of the options."""
+    """Bound, test all groups, classify, explain and advise, within the time limit of the options."""
     started = time.monotonic()
     try:
         answers = _answers(loaded, options, run, started)
@@ -107,7 +107,7 @@ def judge(loaded: LoadedTables, options: AuditOptions, run: Run) -> Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Answers:
-    """Cells of tables and targets, then groups that are or may be determined, with what is known about each."""
+    """Cells of tables and targets, followed by groups that are or may be determined, with the findings about each."""
 
     problem: TablesProblem
     groups: list[TargetCells]
@@ -165,7 +165,7 @@ def _if_followed(loaded: LoadedTables, options: AuditOptions, run: Run) -> int |
 
 
 def _is_always_together(loaded: LoadedTables) -> bool:
-    """Whether each piece names both columns of a rule or neither: in that case it shows the exceptions itself."""
+    """Whether each piece names both columns of a rule or neither; a piece with both shows the exceptions itself."""
     crossed = [cross.names for piece in loaded.pieces for cross in piece.crosses if cross.names]
     return all(
         (one.determinant in names) == (one.dependent in names) for one in loaded.near for names in crossed
@@ -190,14 +190,14 @@ def _known(
 
 
 def _known_already(loaded: LoadedTables, problem: TablesProblem, options: AuditOptions) -> csr_array:
-    """Small groups that an earlier file shows by itself, as sums of unknowns."""
+    """Small groups that an earlier file already shows by itself, as sums of unknowns."""
     return forms_for(problem, as_cells(loaded.domain, groups_shown_before(loaded, options))).upper
 
 
 def _described(
     loaded: LoadedTables, witnesses: Witnesses, problem: TablesProblem, search: GroupSearch
 ) -> tuple[list[TargetCells], TargetBounds]:
-    """Groups that are determined, or may be, as cells of blocks of groups with no people in common."""
+    """Groups that are or may be determined, as cells of blocks of groups with no people in common."""
     domain, counts = loaded.domain, witnesses.by_cell(problem)[0]
     blocks: list[tuple[IntArray, list[Box]]] = []
     for box in (*search.found, *search.undecided):
@@ -222,7 +222,7 @@ def _described(
 
 
 def _open_groups(loaded: LoadedTables, deadline: float, *, options: AuditOptions, run: Run) -> Small:
-    """Groups that pieces determine, or may, as far as is found before a deadline."""
+    """Groups that pieces determine or may determine, as far as they are found before a deadline."""
     problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
     witnesses = witnesses_of(problem, run)
     nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
@@ -251,7 +251,7 @@ def _block(loaded: LoadedTables, assign: IntArray, boxes: list[Box]) -> TargetCe
 
 
 def _box_labels(domain: Domain, box: Box) -> dict[str, str]:
-    """Labels of a group, without attributes all of whose labels it has."""
+    """Labels of a group, without the attributes of which it has all labels."""
     found = {}
     for attribute, classes, size, chosen in zip(
         domain.attributes, domain.classes, domain.shape, box, strict=True
@@ -318,7 +318,7 @@ def _plans(loaded: LoadedTables, options: AuditOptions, run: Run, deadline: floa
 
 
 def _disclosed_counts(loaded: LoadedTables, options: AuditOptions, run: Run) -> tuple[Small, bool]:
-    """Small counts that the pieces disclose, or may: this audit's own decision, and whether it was complete."""
+    """Small counts that the pieces disclose or may disclose, by this audit's own decision, and whether it was complete."""
     answers = _answers(loaded, options, run, time.monotonic())
     bounds, cells, true = answers.bounds, join_cells(answers.groups), true_counts(answers.groups)
     assert true is not None

@@ -1,7 +1,7 @@
 """A kind of published table: what it says about the joint cells, how it is published, and how it is coarsened.
 
-The kinds are in `counts.py` and `shares.py`; `load.KINDS` lists them. What a kind says is made of parts (`louver.tables.pieces`), which the
-system of equations, the register and the explanations know.
+The kinds are in `counts.py` and `shares.py`; `load.KINDS` lists them. The content of a kind is expressed in parts (`louver.tables.pieces`),
+which the system of equations, the register and the explanations use.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class TableKind(Protocol):
     number_type: pa.DataType
 
     def from_records(self, table: AuditTableOptions, cross: Cross, domain: Domain, truth: IntArray) -> Piece:
-        """What the table says, computed from the true counts (n_cells,) of the joint cells."""
+        """The content of the table, computed from the true counts (n_cells,) of the joint cells."""
 
     def from_file(
         self, table: AuditTableOptions, cross: Cross, domain: Domain, truth: IntArray | None, folder: str
     ) -> Piece:
-        """What the table says as it was published, checked against the records where they are known."""
+        """The content of the table as it was published, checked against the records if they are known."""
 
     def lines(self, table: AuditTableOptions, piece: Piece, domain: Domain) -> Iterator[tuple[Any, ...]]:
-        """The lines of the published table: a label of each attribute, and the number; None where it is hidden."""
+        """The lines of the published table: a label of each attribute, and the number; None if it is hidden."""
 
     def parameters(self, table: AuditTableOptions, piece: Piece) -> Mapping[str, int]:
-        """What the manifest says about the table in addition to its description."""
+        """Entries of the manifest about the table, in addition to its description."""
 
     def coarser(self, piece: Piece, domain: Domain, truth: IntArray) -> Iterator[Sequence[CoarserTable]]:
         """Coarser forms of the table: chains in which no form discloses more than the one before it."""
@@ -86,7 +86,7 @@ def cell_of_line(
     where: str,
     number: int,
 ) -> tuple[tuple[str, ...], int]:
-    """The attributes that a line crosses (the others are totals), and its cell in their cross-classification."""
+    """The attributes that a line crosses (the others are totals), and its cell in that cross."""
     by, cell = [], 0
     for attribute, label in zip(attributes, labels, strict=True):
         if label is not None and attribute.has_label(label):

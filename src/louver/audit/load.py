@@ -1,9 +1,10 @@
-"""From options to tables: computed from the records by their description, or read as published and checked, with common knowledge.
+"""From options to tables: these are computed from the records by their descriptions, or read as published and checked; with common
+knowledge.
 
-Everybody knows which columns determine others: a district lies in one region. The records imply it where each label of one column occurs
-with a single label of the other, more often than by chance; a hierarchy of the spec implies it for a column that has its labels.
-Combinations that are ruled out are empty in every table that an outsider considers. Rules with few exceptions are examined too: the
-exceptions are taken as known and subtracted from everything published, and all other people follow the rule."""
+Everyone knows which columns determine others: a district lies in one region. The records imply this if each label of one column occurs with
+a single label of the other, more often than by chance; a hierarchy of the spec implies it for a column that has its labels. Combinations
+that are ruled out are empty in every table that an outsider considers. Rules with few exceptions are examined too: the exceptions are
+assumed to be known and subtracted from everything published, and all other people follow the rule."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class StatedDependency:
     ----------
     determinant, dependent : str
     codes : int64 (labels,)
-        Code of the dependent label that goes with each label of the determinant; -1 where it cannot be known.
+        Code of the dependent label that goes with each label of the determinant; -1 if it cannot be known.
     share : float
         Share of the records that follow it.
     """
@@ -84,7 +85,7 @@ def known_dependencies(
 def near_dependencies(
     attributes: Sequence[Attribute], histogram: Histogram | None
 ) -> tuple[StatedDependency, ...]:
-    """Every pair of attributes where one determines a coarser one in nearly all records: readers may take it for a rule."""
+    """Every pair of attributes of which one determines a coarser one in nearly all records: readers may assume this as a rule."""
     found: list[StatedDependency] = []
     if histogram is None:
         return ()
@@ -109,7 +110,8 @@ def _pairs(histogram: Histogram, first: str, second: str) -> tuple[IntArray, Int
 def _by_hierarchy(
     first: Attribute, second: Attribute, pairs: tuple[IntArray, IntArray, IntArray] | None
 ) -> IntArray | None:
-    """What a level of the first attribute's hierarchy implies, if its labels are the second's and no record contradicts it."""
+    """The dependency implied by a level of the first attribute's hierarchy, if its labels are those of the second and no record
+    contradicts it."""
     tree = first.hierarchy
     if tree is None or second.size < 2:
         return None
@@ -123,7 +125,7 @@ def _by_hierarchy(
 
 
 def possible_cells(domain: Domain, known: Sequence[StatedDependency]) -> NDArray[np.bool_] | None:
-    """Joint cells that the dependencies leave, (n_cells,); None where there are none."""
+    """Joint cells that the dependencies leave possible, (n_cells,); None if there are no dependencies."""
     if not known:
         return None
     names = [attribute.name for attribute in domain.attributes]
@@ -141,10 +143,10 @@ def possible_cells(domain: Domain, known: Sequence[StatedDependency]) -> NDArray
 
 
 def suspected(loaded: LoadedTables) -> LoadedTables:
-    """The tables for readers who take every column that determines a coarser one of another table for a rule, even by chance.
+    """The tables as seen by readers who assume a rule wherever a column determines a coarser one of another table, even by chance.
 
     Such a rule is too uncertain to conclude that a table discloses something, but a pattern of hidden cells that protects only against
-    readers who overlook it does not protect.
+    readers who overlook it is not enough.
     """
     assert loaded.truth is not None
     domain = loaded.domain
@@ -173,7 +175,7 @@ def suspected(loaded: LoadedTables) -> LoadedTables:
 
 
 def followers(loaded: LoadedTables) -> LoadedTables | None:
-    """The people who follow the rules, and what the pieces say about them; None if shares are published, which cannot be split."""
+    """The people who follow the rules, and the content of the pieces about them; None if shares are published, which cannot be split."""
     is_possible = possible_cells(loaded.domain, loaded.near)
     if is_possible is None or loaded.truth is None or any(piece.shares for piece in loaded.pieces):
         return None
@@ -219,11 +221,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoadedTables:
-    """Pieces and targets over one domain; `truth` (n_cells,) is None where the records are not known.
+    """Pieces and targets over one domain; `truth` (n_cells,) is None if the records are not known.
 
-    `dependencies` are columns of which the first determines the second, as everybody knows, `near` those with few exceptions. `units` are
-    those of the steward's column; `household` is a column of the records that looks like the number of a household, if the steward gave
-    none.
+    `dependencies` are pairs of columns of which the first determines the second, as everyone knows; `near` are those with few exceptions.
+    `units` are those of the steward's column; `household` is a column of the records that looks like the number of a household, if the
+    steward gave none.
     """
 
     domain: Domain
@@ -257,7 +259,7 @@ def load(
     folder: str = "",
     earlier: Sequence[Piece] = (),
 ) -> LoadedTables:
-    """Bind the options to the attributes, and to the records where there are any.
+    """Bind the options to the attributes, and to the records if there are any.
 
     Parameters
     ----------
@@ -266,7 +268,7 @@ def load(
     histogram : Histogram, optional
         The records, over the same attributes.
     folder : str
-        Where the files of the pieces lie.
+        Folder of the files of the pieces.
     earlier : sequence of Piece
         Earlier publications.
     """
@@ -360,7 +362,7 @@ def _cross(
         for position, label in enumerate(labels, start=1):
             if not attribute.has_label(label):
                 raise InputError(
-                    f'{place}: where names label {position} of "{name}", which does not have it; check its spelling.',
+                    f'{place}: where names label {position} of "{name}", which does not have this label; check its spelling.',
                     column=name,
                 )
     for name in by:
@@ -380,14 +382,14 @@ def _piece(
         return kind.from_file(table, cross, domain, truth, folder)
     if truth is None:
         raise InputError(
-            f'table "{table.name}" has no file, and there are no records to compute it from; give one or the other.',
+            f'table "{table.name}" has no file, and there are no records to compute it from; give one of them.',
             option="tables",
         )
     return kind.from_records(table, cross, domain, truth)
 
 
 def _as_read(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
-    """An earlier piece, whose entry may say less about hidden cells than a reader knows: that none of them is empty."""
+    """An earlier piece as a reader sees it: its entry may not say that no hidden cell is empty, which readers know."""
     if truth is None:
         return piece
     blank = [(margin.lower == 0) & (margin.upper >= UNBOUNDED) for margin in piece.margins]

@@ -1,4 +1,4 @@
-"""What `louver audit` accepts: pieces, what an outsider knows, targets, and limits of the search."""
+"""The options of `louver audit`: pieces, knowledge of an outsider, targets, and limits of the search."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AuditTableOptions(Options):
 
     @property
     def kind(self) -> Literal["counts", "shares"]:
-        """Which kind of table it is; see `KINDS`."""
+        """The kind of the table; see `KINDS`."""
         return "shares" if self.rows or self.cols else "counts"
 
     @model_validator(mode="after")
@@ -176,7 +176,7 @@ class KnownOptions(Options):
 
 
 class TargetOptions(Options):
-    """One of `[[audit.targets]]`: the cells of a cross, or one sum where `by` is left out."""
+    """One of `[[audit.targets]]`: the cells of a cross, or one sum if `by` is left out."""
 
     name: str = ""
     by: Names = ()
@@ -209,13 +209,14 @@ class AuditKeywords(CountedSourceKeywords, total=False):
     unit: str | None
     count_people: bool
     publish: str | Path | None
+    accept_unchecked: bool
     no_advice: bool
     seconds: float
     fail_on: str | None
 
 
 class AuditOptions(VerbOptions):
-    """Everything `louver audit` takes, except where the records are."""
+    """All options of `louver audit`, except the location of the records."""
 
     verb: ClassVar[str] = "audit"
     needs_data: ClassVar[bool] = False
@@ -226,7 +227,7 @@ class AuditOptions(VerbOptions):
     small: int = option(5, "Counts below this are small.", metavar="N", group="limits", ge=1, le=MAX_COUNT)
     within: FiniteFloat = option(
         0.0,
-        "A count known to within this many percent counts as disclosed, too.",
+        "A count that is known to within this percentage also counts as disclosed.",
         metavar="P",
         group="limits",
         ge=0,
@@ -257,13 +258,18 @@ class AuditOptions(VerbOptions):
         metavar="DIR",
         group="publication",
     )
+    accept_unchecked: bool = register.accept_unchecked("publication")
     no_advice: bool = option(False, "Do not search for tables to leave out or coarsen.", group="search")
     seconds: FiniteFloat = option(
-        60.0, "Stop after about this long with the best found so far.", metavar="S", group="search", gt=0
+        60.0,
+        "Stop after about this time, with the best answers found so far.",
+        metavar="S",
+        group="search",
+        gt=0,
     )
     fail_on: Literal["exact", "small", "within"] | None = option(
         None,
-        "Exit with 1 if any cell is exact, a small cell is, or a cell is known within --within percent.",
+        "Exit with 1 if any cell is exact, a small cell is exact, or a cell is known to within --within per cent.",
         metavar="exact|small|within",
         group="limits",
     )
@@ -284,7 +290,7 @@ class AuditOptions(VerbOptions):
             )
         if self.publish is not None:
             self._check_published()
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
         register.check_units(self.unit, self.count_people)
         if self.hide and not any(piece.below is not None for piece in self.tables):
             raise InputError(

@@ -1,9 +1,9 @@
 """Further cells to hide, found by the engine of `louver protect`, for readers who can tell which hidden cells are small.
 
-The engine knows cells, and sums that equal a cell minus other cells. Here the cells are the unknowns of the audit's system and its rows;
-an unknown that a row shows by itself is that row. A count must be able to leave its window on one side: upwards if that is possible with
-everything hidden, otherwise downwards. Problems that the engine cannot state (coefficients other than 1, numbers that are rounded and may
-be hidden) are left to the audit's own search.
+The engine knows cells, and sums that equal a cell minus other cells. Here the cells are the unknowns and the rows of the audit's system; an
+unknown that a row shows by itself is that row. A count must be able to leave its window on one side: upwards if that is possible with
+everything hidden, otherwise downwards. Problems that the engine cannot represent (coefficients other than 1, numbers that are rounded and
+may be hidden) are left to the audit's own search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["HiddenRows", "cheap_pattern"]
 Bools = NDArray[np.bool_]
 
 STEPS = 0
-"""Rounds of the engine's search: its first pattern, which takes moments."""
+"""Number of rounds of the engine's search: only its first pattern, which takes moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,11 +39,11 @@ class HiddenRows:
     rows : int64 (cells,)
         Their numbers in the system.
     hidden, may_hide : bool (cells,)
-        Rows that are hidden already, and rows that may be hidden, too; the others stay shown.
+        Rows that are already hidden, and rows that may also be hidden; the others remain shown.
     shown_lower, shown_upper : int64 (cells,)
-        What a row says when it is shown.
+        Bounds that a row states if it is shown.
     lower, upper : int64 (cells,)
-        What a reader knows of it when it is hidden.
+        Bounds that a reader knows if it is hidden.
     cost : float64 (cells,)
     """
 
@@ -66,9 +66,9 @@ def cheap_pattern(
     run: Run,
     seconds: float,
 ) -> Bools | None:
-    """Which rows to hide so that each count can be outside its window; None if the engine cannot state the problem.
+    """Rows to hide so that each count can be outside its window; None if the engine cannot represent the problem.
 
-    It is a proposal: the caller must find the counts that it leaves confined, since the engine may know too little about a reader or find
+    This is a proposal: the caller must find the counts that remain confined, since the engine may assume too little about a reader or find
     no whole numbers.
     """
     is_exact = own.shown_lower == own.shown_upper
@@ -122,7 +122,7 @@ class _Cells:
         return _key(self.matrix.indices[own][order].astype(np.int64), self.matrix.data[own][order])
 
     def _merged(self, own: HiddenRows) -> Bools:
-        """Let an unknown that a row shows by itself be that row; which rows need no sum then."""
+        """Identify an unknown that a row shows by itself with that row; return the rows that then need no sum."""
         is_trivial = np.zeros(self.matrix.shape[0], dtype=bool)
         for row in own.rows.tolist():
             start, stop = self.matrix.indptr[row : row + 2].tolist()
@@ -155,7 +155,7 @@ class _Cells:
         return found
 
     def _add(self, unknowns: IntArray, factors: IntArray) -> int:
-        """A cell that nobody shows, as a sum of unknowns."""
+        """A cell that no table shows, as a sum of unknowns."""
         place = len(self.values)
         self.values = np.append(self.values, int(factors @ self.truth[unknowns]))
         self.must, self.may = np.append(self.must, True), np.append(self.may, False)

@@ -38,7 +38,7 @@ def plot_audit(audit: JointAudit) -> Figure:
 
 
 def _matrix(axes: Axes, cells: list[AuditedCell], tables: tuple[str, ...]) -> None:
-    """A square for every table in a cell's smallest set."""
+    """Draw a square for every table in a cell's smallest set."""
     axes.set_title("which tables together disclose a cell", loc="left", fontsize=10, color=INK)
     if not cells:
         axes.text(0.5, 0.5, "no small cell is exact", ha="center", va="center", color=SAFE)

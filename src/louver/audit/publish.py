@@ -23,7 +23,7 @@ from louver.tables.pieces import Piece
 __all__ = ["Report", "publish"]
 
 Report = Callable[[Manifest, Published], str]
-"""Makes the page of a release from what it publishes."""
+"""Makes the page of a release from its published content."""
 
 
 def publish(
@@ -34,7 +34,7 @@ def publish(
     run: Run,
     report: Report | None = None,
 ) -> Manifest:
-    """Write the tables; `log` enters them into the register once the files are known to keep their promises."""
+    """Write the tables; `log` enters them into the register once the files have been verified."""
     tables: list[dict[str, Any]] = []
     published: dict[str, pa.Table] = {}
     with ReleaseWriter(out, run) as writer:
@@ -74,7 +74,7 @@ def publish(
 
 
 def _counted(loaded: LoadedTables) -> dict[str, str]:
-    """What makes a group small, if not the number of people."""
+    """What is counted in a group, if not people."""
     if loaded.units is not None:
         return {"counted": "units, not people"}
     return {} if loaded.household is None else {"counted": "people, not households"}

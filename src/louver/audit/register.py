@@ -1,14 +1,13 @@
 """Convert pieces to register entries and back; the content of an entry does not depend on the records.
 
-An entry describes tables and files of records. In a file a reader can count whatever its columns allow: classes crossed with
-columns that are published unchanged. A class stands for labels of quasi-identifiers that its records may have. So the people with
-given labels are at least those of the classes inside these labels, and at most those of the classes that overlap them plus the
-records left out.
+An entry describes tables and files of records. In a file a reader can count whatever its columns allow: classes crossed with columns that
+are published unchanged. A class stands for labels of quasi-identifiers that its records may have. So the number of people with given labels
+is at least that of the classes within these labels, and at most that of the classes that overlap them plus the records left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -75,8 +74,14 @@ def _described(piece: Piece, attributes: Sequence[Attribute]) -> disclosures.Pla
     )
 
 
-def earlier_names(entries: Sequence[RegisterEntry], requested: Sequence[str] = ()) -> list[str]:
-    """Attributes used by earlier tables, and those of earlier files that these or new tables (`requested`) also use."""
+def earlier_names(
+    entries: Sequence[RegisterEntry], requested: Sequence[str] = (), columns: Sequence[str] = ()
+) -> list[str]:
+    """Attributes used by earlier tables, and those of earlier files.
+
+    Of the columns that a file publishes unchanged these are the ones that new tables (`requested`) or earlier ones use, and all others
+    that the records have (`columns`), as long as classes and cells are not too many.
+    """
     crosses = [
         part
         for entry in entries
@@ -85,10 +90,13 @@ def earlier_names(entries: Sequence[RegisterEntry], requested: Sequence[str] = (
     ]
     names = dict.fromkeys(name for cross in crosses for name in (*cross["by"], *cross["where"]))
     files = [file for entry in entries for file in _files(entry)]
-    known = {*requested, *names, *(name for file in files for name in file["quasi"])}
-    return list(
-        dict.fromkeys([*names, *(name for file in files for name in file_columns(file, list(known)))])
-    )
+    in_tables = {*requested, *names}
+    known = {*in_tables, *(name for file in files for name in file["quasi"])}
+    for file in files:
+        names |= dict.fromkeys(file_columns(file, list(known)))
+        if not in_tables.isdisjoint([*file["quasi"], *file["columns"]]):
+            names |= dict.fromkeys(_further(file, known, columns))
+    return list(names)
 
 
 def n_published(entries: Sequence[RegisterEntry]) -> int:
@@ -114,7 +122,7 @@ def check_columns(entries: Sequence[RegisterEntry], requested: Sequence[str], co
 def from_entries(
     entries: Sequence[RegisterEntry], attributes: Sequence[Attribute], crosses: Sequence[Cross]
 ) -> list[Piece]:
-    """Earlier publications, over the attributes as they are read now.
+    """Earlier publications, over the attributes as they are now read.
 
     Parameters
     ----------
@@ -202,9 +210,12 @@ def _upper(values: Sequence[int | None]) -> IntArray:
 
 
 MOST_COMPARED = 4096
-"""Number of classes up to which an upper bound on the people in each is derived; beyond it there is none."""
+"""Number of classes up to which an upper bound on the people in each is derived; with more, there is none."""
 MOST_CELLS = 1 << 20
-"""Classes times cells of the columns that are published as they are."""
+"""Maximum product of classes and cells of the columns that are published unchanged."""
+
+MOST_WORK = 1 << 24
+"""Classes times joint cells, up to which all labels of the columns that a file keeps are audited, named by a table or not."""
 
 Bools = NDArray[np.bool_]
 
@@ -212,6 +223,23 @@ Bools = NDArray[np.bool_]
 def file_columns(file: Mapping[str, Any], requested: Sequence[str]) -> list[str]:
     """Columns of a file that an audit needs: those that are published coarsened, and all others requested."""
     return [*file["quasi"], *file["where"], *(name for name in file["columns"] if name in requested)]
+
+
+def _further(file: Mapping[str, Any], known: Collection[str], columns: Sequence[str]) -> Iterator[str]:
+    """Columns that a file publishes unchanged and no table names: fewest labels first, while classes times cells stay within bounds."""
+    n_quasi = len(file["quasi"])
+    work = len({tuple(row[:n_quasi]) for row in file["rows"]})
+    work *= prod(
+        max(1, len({label for value in values if value for label in value})) for values in file["values"]
+    )
+    sizes = {name: len(labels) for name, labels in file["columns"].items()}
+    work *= prod(size for name, size in sizes.items() if name in known)
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        if name not in known and name in columns and None not in file["columns"][name]:
+            work *= sizes[name]
+            if work > MOST_WORK:
+                return
+            yield name
 
 
 def check_described(file: Mapping[str, Any], place: str, requested: Sequence[str]) -> None:
@@ -246,13 +274,19 @@ def file_piece(
     margins = [*found.by_class(), found.in_all()]
     crosses = [found.restricted(cross) for cross in others]
     margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
-    named = {column for cross in others for column in cross.names}
-    says_more = found.says_more_than_its_classes and not file.get("is_one_recoding", False)
+    used = {column for cross in others for column in cross.names}
+    says_more = (
+        bool(file["too_large"])
+        or len(found.held) < len(file["columns"])
+        or bool(found.recodes)
+        or not found.is_known
+        or (found.has_sets and not file.get("is_one_recoding", False))
+    )
     return Piece(
         name=name,
         margins=tuple(margins),
         is_file=True,
-        states_more=says_more and not named.isdisjoint(found.columns),
+        states_more=says_more and not used.isdisjoint(found.columns),
     )
 
 
@@ -273,7 +307,7 @@ class _RegisterColumn:
     may_be : bool (values, labels)
         Labels that a record with a published value may have.
     is_known : bool (values,)
-        False where the labels are not known; `may_be` then has all of them.
+        False if the labels are not known; `may_be` then includes all of them.
     of_row : int64 (rows,)
         Published value of each distinct record.
     """
@@ -313,11 +347,15 @@ class _File:
             for place, (column, labels) in enumerate(file["columns"].items(), start=len(quasi))
             if column in by_name
         }
+        n_classes = len(np.unique(rows[:, : len(quasi)], axis=0))
+        is_small = n_classes * prod(c.attribute.size for c in (*quasi.values(), *held.values())) <= MOST_WORK
         return cls(
             name=name,
             quasi=quasi,
             held=held,
-            recodes={
+            recodes={}
+            if is_small
+            else {
                 column: recode
                 for column, found in held.items()
                 if column not in where and (recode := _merged(found.attribute, others)) is not None
@@ -329,19 +367,24 @@ class _File:
         )
 
     @property
-    def says_more_than_its_classes(self) -> bool:
-        """Whether classes that were formed one by one stand for several labels.
+    def has_sets(self) -> bool:
+        """Whether classes stand for several labels.
 
-        They may overlap, and then all together confine counts that no class confines by itself; and a label is only listed, an interval
-        only ends there, because somebody has it. `by_class` knows neither.
+        Where they were formed one by one they may overlap, and then all together confine counts that no class confines by itself; and a
+        label is only listed, an interval only ends there, because somebody has it. `by_class` knows neither.
         """
         used = ((column, np.unique(column.of_row)) for column in self.quasi.values())
         return any(bool((column.may_be[values].sum(axis=1) > 1).any()) for column, values in used)
 
-    def by_class(self) -> list[Margin]:
-        """Each class whose labels are known, crossed with the columns that are published as they are.
+    @property
+    def is_known(self) -> bool:
+        """Whether the labels of every class are known."""
+        return all(bool(column.is_known[column.of_row].all()) for column in self.quasi.values())
 
-        The people with its labels are those of all classes inside it, and perhaps others of the classes that overlap it.
+    def by_class(self) -> list[Margin]:
+        """Each class whose labels are known, crossed with the columns that are published unchanged.
+
+        The people with its labels are those of all classes within it, and possibly others from the classes that overlap it.
         """
         cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
         sizes, cell_of = self._cells(cross)
@@ -369,7 +412,7 @@ class _File:
         return margins
 
     def in_all(self) -> Margin:
-        """All records, by the columns that are published as they are."""
+        """All records, by the columns that are published unchanged."""
         cross = Cross(by=tuple(self.held), recodes=self.recodes, where=self.where)
         sizes, cell_of = self._cells(cross)
         counts = np.zeros(prod(sizes), np.int64)
@@ -416,7 +459,7 @@ class _File:
         return Margin(cross=cross, lower=lower.ravel(), upper=upper.ravel() + self.n_left_out)
 
     def _cells(self, cross: Cross) -> tuple[list[int], IntArray]:
-        """Sizes of the columns published as they are, and the cell of each distinct record."""
+        """Sizes of the columns published unchanged, and the cell of each distinct record."""
         sizes: list[int] = []
         cell_of = np.zeros(len(self.counts), np.int64)
         for name in cross.by:
@@ -427,7 +470,7 @@ class _File:
         return sizes, cell_of
 
     def _near(self, classes: IntArray) -> Bools:
-        """Whether a person could fit both of two classes."""
+        """Whether a person could match both of two classes."""
         near = np.ones((len(classes), len(classes)), np.bool_)
         for column, published in zip(self.quasi.values(), classes.T, strict=True):
             overlap = (column.may_be.astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
@@ -435,7 +478,7 @@ class _File:
         return near
 
     def _inside(self, classes: IntArray) -> Bools:
-        """Whether everybody in the second of two classes surely has the labels of the first."""
+        """Whether everyone in the second of two classes certainly has the labels of the first."""
         inside = np.ones((len(classes), len(classes)), np.bool_)
         for column, published in zip(self.quasi.values(), classes.T, strict=True):
             beyond = ((~column.may_be).astype(np.int64) @ column.may_be.T.astype(np.int64)) > 0
@@ -443,7 +486,7 @@ class _File:
         return inside
 
     def _labels(self, published: IntArray) -> dict[str, tuple[str, ...]] | None:
-        """Labels of a class, omitting columns in which it covers every label; None where they are not known."""
+        """Labels of a class, omitting columns in which it covers every label; None if they are not known."""
         found = {}
         for (name, column), value in zip(self.quasi.items(), published.tolist(), strict=True):
             if not column.is_known[value]:
@@ -511,7 +554,7 @@ def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> li
 
 
 def _merged(attribute: Attribute, others: Sequence[Cross]) -> Recode | None:
-    """Merge labels that no other piece distinguishes: who has which of them says nothing about the other pieces."""
+    """Merge labels that no other piece distinguishes, because who has which of them says nothing about the other pieces."""
     domain = refined([attribute], others)
     (classes,) = domain.classes
     if domain.n_cells == attribute.size:

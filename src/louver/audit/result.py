@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from louver._html import html_table
+from louver._html import JsonText, html_table
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.audit.verdict import AuditQuestion, judge_answers
@@ -34,13 +33,13 @@ class AuditedCell:
     Attributes
     ----------
     table : str
-        The table or target that it is a cell of.
+        The table or target to which the cell belongs.
     cell : dict
         Its labels.
     where : dict
         Labels that the filter of its table keeps.
     lower, upper : int
-        Every table that agrees with the pieces has the cell between these; `upper` is None where nothing bounds it.
+        Bounds on the cell in every table that agrees with the pieces; `upper` is None if nothing bounds it.
     certified : bool
         Whether tables that agree with the pieces attain both bounds.
     status : str
@@ -48,15 +47,15 @@ class AuditedCell:
     because : tuple of str or None
         A smallest set of pieces that discloses the cell; None if it is not disclosed, or was not searched for.
     is_smallest : bool
-        Whether it is proved that no fewer pieces do.
+        Whether it is proved that no smaller set does.
     words : str or None
         The reason in a sentence.
     true_count : int or None
-        What the records say; confidential.
+        The count in the records; confidential.
     is_undecided : bool
-        Whether it is unknown if the count, which must not be disclosed, is.
+        Whether it is unknown if the count, which must not be disclosed, is disclosed.
     units : int or None
-        Different units that its people belong to, where units are known; confidential.
+        Number of distinct units to which its people belong, if units are known; confidential.
     """
 
     table: str
@@ -114,7 +113,8 @@ class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
     `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those for
-    which this is unknown; `groups` the small groups that were tested, None if only targets were.
+    which this is unknown, and earlier files of records about which the question is open; `groups` the small groups that were tested, None
+    if only targets were.
     """
 
     targets: int
@@ -130,13 +130,13 @@ class AuditSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to leave out or to coarsen so that no small cell is exact, confirmed by another audit.
+    """Pieces to leave out or coarsen so that no small cell is exact, as confirmed by another audit.
 
     Attributes
     ----------
     leave_out : tuple of str
     coarsen : tuple of (str, str)
-        Piece, and what to do with it in words.
+        Piece, and its coarser form in words.
     is_safe : bool
         Whether the audit of the rest finds no small cell exact.
     is_least : bool
@@ -150,7 +150,7 @@ class Advice:
 
     @property
     def words(self) -> str:
-        """All of it is needed together: "without: a, and with: b without sex"; empty if there is no advice."""
+        """The advice in words, all of which must be followed: "without: a, and with: b without sex"; empty if there is no advice."""
         out = f"without: {', '.join(self.leave_out)}" if self.leave_out else ""
         coarser = ", ".join(f"{table} {how}" for table, how in self.coarsen)
         return ", and ".join(part for part in (out, f"with: {coarser}" if coarser else "") if part)
@@ -172,7 +172,7 @@ class HidingPlan:
     ----------
     table : str
     cells : tuple of dict
-        Further cells, by their labels; one that leaves an attribute out is a total.
+        Further cells, by their labels; a cell without a label of an attribute is a total.
     small_cells : int
         Cells that are hidden because they are small.
     by_mark : int
@@ -182,7 +182,7 @@ class HidingPlan:
     is_possible : bool
         False where it is proved that no choice of cells protects all small ones.
     is_least : bool
-        Whether it is proved that no fewer further cells would do, in all tables together.
+        Whether it is proved that no fewer further cells would be enough, in all tables together.
     """
 
     table: str
@@ -230,8 +230,8 @@ class HidingPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JointAudit:
-    """What several published tables disclose together. It must stay internal: it holds true counts.
+class JointAudit(JsonText):
+    """What several published tables disclose together. For internal use only, because it contains true counts.
 
     Attributes
     ----------
@@ -247,11 +247,11 @@ class JointAudit:
     within : float
         Percentage that counts as too close.
     has_records : bool
-        False for an outsider's audit: bounds are proved, and attained by tables that were found.
+        False for an outsider's audit, in which bounds are proved and attained by tables that were found.
     earlier : int
-        Tables that the register says were published before; they are the last of `tables`.
+        Number of tables that were published before, according to the register; they are the last of `tables`.
     published : str or None
-        Folder that the tables were written to; None if they were not, because cells are disclosed or publication was not requested.
+        Folder to which the tables were written; None if they were not, because cells are disclosed or publication was not requested.
     remark : str or None
         A note if the register has nothing about these records.
     is_apart_by_word : bool
@@ -260,6 +260,8 @@ class JointAudit:
         What makes `passed` false: `exact`, `small` or `within`.
     question : AuditQuestion
         The question, and how far it was answered.
+    is_accepted : bool
+        Whether the steward accepts that questions about earlier publications are open (`accept_unchecked`).
     """
 
     tables: tuple[str, ...]
@@ -276,10 +278,11 @@ class JointAudit:
     published: str | None = None
     remark: str | None = None
     is_apart_by_word: bool = False
+    is_accepted: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """What readers learn, whether to publish, and what was not examined."""
+        """The verdict: what readers learn, whether to publish, and what was not examined."""
         return self._judged(self.remark if self.is_apart_by_word else None)
 
     def _judged(self, overlap: str | None) -> Verdict:
@@ -300,7 +303,7 @@ class JointAudit:
         """Whether nothing listed in `fail_on` was found, and every question was answered."""
         s = self.summary
         found = {"exact": s.exact, "small": s.small_exact, "within": s.within + s.small_exact}
-        is_open = s.undecided > 0 or not self.question.is_complete or not self.question.is_safe_if_followed
+        is_open = s.undecided > 0 or not self.question.is_answered or not self.question.is_safe_if_followed
         return self.fail_on is None or not (found[self.fail_on] or is_open)
 
     def disclosed(self) -> Iterator[AuditedCell]:
@@ -310,7 +313,7 @@ class JointAudit:
                 yield cell
 
     def undecided(self) -> Iterator[AuditedCell]:
-        """Cells for which it is not known whether they are disclosed."""
+        """Cells for which it is unknown whether they are disclosed."""
         return (cell for cell in self.cells if cell.is_undecided)
 
     @property
@@ -319,15 +322,28 @@ class JointAudit:
         worst = next(self.disclosed(), None)
         if worst is not None:
             return f"{worst.words or 'a small count is disclosed.'} It is about {worst.description}."
-        # Questions that were not examined do not stop a publication, nor does the steward's word that these are other people.
-        question = replace(self.question, files=())
-        verdict = replace(self, question=question)._judged(None)
+        # The steward's word that these are other people does not stop a publication, nor what the steward accepts.
+        found = self._without_open_questions() if self.is_accepted else self
+        question, verdict = found.question, found._judged(None)
         if verdict.level is Level.OK:
             return None
         if question.household is None or question.counts_people:
             return str(verdict)
-        by_people = replace(self, question=replace(question, counts_people=True))
+        by_people = replace(found, question=replace(question, counts_people=True))
         return f"{verdict}{COUNT_PEOPLE}" if by_people.refusal is None else str(verdict)
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether the publication is refused only because questions about earlier publications are open."""
+        return self.refusal is not None and replace(self, is_accepted=True).refusal is None
+
+    def _without_open_questions(self) -> JointAudit:
+        """The same without the questions about earlier publications that are open."""
+        return replace(
+            self,
+            question=replace(self.question, files=(), ledger=None),
+            summary=replace(self.summary, undecided=self.summary.undecided - self.question.n_open),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
@@ -342,9 +358,6 @@ class JointAudit:
             "published": self.published,
             "remark": self.remark,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         """One line per target."""
@@ -365,7 +378,7 @@ class JointAudit:
         return pyarrow.Table.from_pylist(lines)
 
     def plot(self) -> Figure:
-        """Pieces against the cells they disclose."""
+        """Draw the pieces against the cells that they disclose."""
         from louver.audit.plot import plot_audit
 
         return plot_audit(self)

@@ -62,11 +62,11 @@ class Conditionals:
                 yield (*labels.values(), text)
 
     def parameters(self, table: AuditTableOptions, piece: Piece) -> Mapping[str, int]:
-        """The number of people, where it is published with the shares."""
+        """The number of people, if it is published with the shares."""
         return {"people": int(piece.margins[0].lower[0])} if table.counts == "total" else {}
 
     def coarser(self, piece: Piece, domain: Domain, truth: IntArray) -> Iterator[Sequence[CoarserTable]]:
-        """None: shares of merged categories may disclose more than those of the categories."""
+        """No coarser form: shares of merged categories may disclose more than those of the categories."""
         yield from ()
 
 

@@ -26,7 +26,8 @@ __all__ = []
 
 
 MAX_JOINT = 200_000
-"""Largest finest cross that is audited in full unless targets are given; beyond this, only small cells of published tables are audited."""
+"""Maximum size of the finest cross that is audited in full unless targets are given; with more cells, only small cells of published
+tables are audited."""
 
 
 JOINT, GROUPS = "all attributes", "groups"
@@ -36,14 +37,14 @@ SHARE_EARLY, SHARE_BOUNDS, SHARE_GROUPS, SHARE_REASONS = 0.5, 0.6, 0.95, 0.85
 """Shares of the time after which work stops on early decisions, bounds, groups, and reasons (if there is anything to explain)."""
 
 LARGE = 1_000
-"""With more unknowns than this, small counts are decided before any bounds are computed."""
+"""Number of unknowns above which small counts are decided before any bounds are computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetCells:
     """Cells of one table or target: their joint cells, numbers, true counts, labels by number, and the labels that its filter keeps.
 
-    `units` are the different units of each cell, where units are known.
+    `units` are the numbers of distinct units of each cell, if units are known.
     """
 
     name: str
@@ -55,7 +56,7 @@ class TargetCells:
     where: dict[str, str] = field(default_factory=dict)
 
     def among(self, is_kept: NDArray[np.bool_]) -> TargetCells:
-        """Some of the cells."""
+        """The cells that satisfy a mask."""
         true = None if self.true is None else self.true[is_kept]
         units = None if self.units is None else self.units[is_kept]
         return replace(self, cells=self.cells[is_kept], true=true, units=units)
@@ -68,9 +69,9 @@ class TargetCells:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetBounds:
-    """Bounds of all targets; when only deciding, of the confined ones.
+    """Bounds of all targets, or, if they are only decided, of the confined ones.
 
-    `is_undecided` marks counts that must not be disclosed and of which it is unknown whether they are.
+    `is_undecided` marks counts that must not be disclosed and for which it is unknown whether they are.
     """
 
     lower: IntArray
@@ -105,7 +106,7 @@ class TargetBounds:
 
 
 def choose_targets(loaded: LoadedTables, options: AuditOptions) -> list[TargetCells]:
-    """The named targets, or every cell of all tables, earlier ones too, and of the finest cross; both where tables are published."""
+    """The named targets, or every cell of all tables, including earlier ones, and of the finest cross; both if tables are published."""
     groups = [
         _group(loaded, target.name, target.cross, options.small if target.only_small else None)
         for target in loaded.targets
@@ -149,7 +150,7 @@ def group_sizes(groups: list[TargetCells]) -> IntArray | None:
 
 
 def count_members(loaded: LoadedTables, assign: IntArray, n_groups: int) -> IntArray:
-    """Units of groups of joint cells, or people where no units are known."""
+    """Number of units of groups of joint cells, or of people if no units are known."""
     if loaded.units is not None:
         return loaded.units.count(assign, n_groups)
     assert loaded.truth is not None
@@ -157,7 +158,7 @@ def count_members(loaded: LoadedTables, assign: IntArray, n_groups: int) -> IntA
 
 
 def _left_open(loaded: LoadedTables, piece: Piece, options: AuditOptions) -> Iterator[TargetCells]:
-    """Cells of an earlier table that it did not itself reveal and that may be small: new tables may disclose them."""
+    """Cells of an earlier table that it did not reveal itself and that may be small: new tables may disclose them."""
     for margin in piece.margins:
         own = TargetBounds.from_published(margin.lower, margin.upper)
         is_settled = (own.lower == own.upper) | is_disclosed(own, classify(own, None, options), None, options)
@@ -204,7 +205,7 @@ def _group(loaded: LoadedTables, name: str, cross: Cross, only_below: int | None
 
 
 def _is_small(group: TargetCells, below: int) -> NDArray[np.bool_]:
-    """Nonempty cells with few people; none where the records are not known."""
+    """Nonempty cells with few people; none if the records are not known."""
     if group.sizes is None:
         return np.zeros(len(group.cells), dtype=bool)
     return np.asarray((group.sizes > 0) & (group.sizes < below))
@@ -233,7 +234,7 @@ def _class_labels(domain: Domain, cell: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TargetSearch:
-    """Cells that are bounded or decided: the number of people in each and its size, if the records are known."""
+    """A search that bounds or decides cells, with the number of people in each and its size, if the records are known."""
 
     problem: TablesProblem
     witnesses: Witnesses
@@ -246,7 +247,7 @@ class TargetSearch:
     def answered(self, started: float) -> TargetBounds:
         """Bounds of the cells, or only whether they are disclosed; undecided cells are retried while time remains.
 
-        In a large system, counts that must not be disclosed are decided before anything is bounded, which may take all the time.
+        In a large system, counts that must not be disclosed are decided first, because bounding may take all the time.
         """
         bounds = self._decided() if self.options.decide else self._early_and_bounded(started)
         chosen = np.flatnonzero(bounds.is_undecided)
@@ -286,7 +287,7 @@ class TargetSearch:
         )
 
     def _decided(self) -> TargetBounds:
-        """Only whether cells are disclosed; bounds of the others stay open."""
+        """Decide only whether cells are disclosed; bounds of the others remain open."""
         true, options = self.true, self.options
         if true is None:
             raise InputError(
@@ -306,7 +307,7 @@ class TargetSearch:
             is_confined = verdict == 1
             lower[chosen[is_confined]], upper[chosen[is_confined]] = floor[is_confined], ceiling[is_confined]
             certified[chosen], is_undecided[chosen] = verdict >= 0, verdict < 0
-            # Large counts may be disclosed exactly but not approximately.
+            # Of large counts that are confined, it is also decided whether they are exact.
             chosen = chosen[is_confined & ~is_small[chosen]]
         return TargetBounds(lower=lower, upper=upper, certified=certified, is_undecided=is_undecided)
 
@@ -356,7 +357,7 @@ def _is_within(lower: IntArray, upper: IntArray, true: IntArray | None, within: 
 def is_disclosed(
     bounds: TargetBounds, status: list[str], sizes: IntArray | None, options: AuditOptions
 ) -> NDArray[np.bool_]:
-    """Small and exact, or too close."""
+    """Whether each cell is small and exact, or too close."""
     names = np.array(status, dtype=object)
     is_small = is_small_count(bounds, sizes, options)
     disclosed: NDArray[np.bool_] = ((names == "exact") & is_small) | (names == "within")

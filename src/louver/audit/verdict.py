@@ -41,15 +41,19 @@ class AuditQuestion:
     household : str or None
         A column of the records that looks like the number of a household, whose members were counted one by one.
     counts_people : bool
-        Whether the steward wants that.
+        Whether the steward chose to count people.
     unit : str or None
-        The column of units by which groups were counted; None where they were counted by people.
+        The column of units by which groups were counted; None if they were counted by people.
     near : tuple of (str, str, float)
         Columns of which the first nearly determines the second, and the share of the records that follow.
     near_small : int or None
-        Small counts that readers derive if they also know the exceptions; None if unknown.
+        Small counts that readers can derive if they also know the exceptions; None if unknown.
     files : tuple of str
-        Earlier files of records, each class of which was considered by itself.
+        Earlier files of records of which only bounds for each class by itself were used: whether all of it together discloses a small
+        count is not known.
+    ledger : str or None
+        Exact publications about these people that a ledger lists and the register does not have, in a sentence: whether they disclose a
+        small count together with the tables is not known.
     """
 
     cells: int
@@ -68,24 +72,35 @@ class AuditQuestion:
     near: tuple[tuple[str, str, float], ...] = ()
     near_small: int | None = None
     files: tuple[str, ...] = ()
+    ledger: str | None = None
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that had to be answered was."""
+        """Whether every question that had to be answered was answered."""
         return self.has_targets or (self.groups is not None and self.is_whole)
 
     @property
+    def is_answered(self) -> bool:
+        """The same, and whether everything known to be published earlier was taken into account."""
+        return self.is_complete and not self.n_open
+
+    @property
+    def n_open(self) -> int:
+        """Earlier publications of which it is not known what they disclose together with the tables."""
+        return len(self.files) + (self.ledger is not None)
+
+    @property
     def is_safe_if_followed(self) -> bool:
-        """Whether readers who take near dependencies for rules learn no small count."""
+        """Whether readers who assume near dependencies as rules learn no small count."""
         return not self.near or self.near_small == 0
 
     @property
     def counted(self) -> str:
-        """What makes a cell small, in a word."""
+        """What is counted, in one word."""
         return "count" if self.unit is None else "units"
 
     def few(self, small: int) -> str:
-        """What makes a group small, in words."""
+        """The condition that makes a group small, in words."""
         if self.unit is None:
             return f"fewer than {small:,} people"
         return f'people of fewer than {small:,} units (column "{self.unit}")'
@@ -113,7 +128,7 @@ class AuditQuestion:
         return looked if self.unit is None else f"{looked} that may have so few"
 
     def assumed(self) -> list[str]:
-        """What everyone is assumed to know beforehand, in sentences."""
+        """Knowledge that everyone is assumed to have beforehand, in sentences."""
         return [
             f'Everyone is assumed to know which "{second}" belongs to each "{first}".'
             for first, second in self.dependencies
@@ -148,15 +163,16 @@ class AuditQuestion:
                 f'Groups were counted by people, not by households (column "{self.household}"): a group that is a single large household '
                 "counts as large."
             )
-        return sentences + self.files_by_class()
+        return sentences + self.left_open()
 
-    def files_by_class(self) -> list[str]:
-        """What earlier files of records may reveal besides, in sentences."""
-        return [
-            f'Of "{name}" each class was considered by itself: what all classes confine together, and that somebody has every label a '
-            "class lists and both ends of its intervals, was not."
+    def left_open(self) -> list[str]:
+        """What earlier publications may reveal in addition, in sentences."""
+        sentences = [
+            f'Of "{name}" each class was considered by itself: what all classes confine together, that somebody has every label a class '
+            "lists and both ends of its intervals, and columns that were not audited, was not."
             for name in self.files
         ]
+        return sentences if self.ledger is None else [*sentences, self.ledger]
 
 
 def judge_answers(
@@ -172,7 +188,7 @@ def judge_answers(
 ) -> Verdict:
     """The conclusion from the findings: safe only if the whole question was examined and answered.
 
-    `overlap` describes people whom earlier, unaudited publications may also be about.
+    `overlap` describes people who may also be in earlier, unaudited publications.
     """
     not_examined = tuple(question.not_examined())
     found = [f"{counted(n_small, 'small count')} exactly"] if n_small else []
@@ -182,8 +198,9 @@ def judge_answers(
         learned = f"Anyone who combines the tables learns {least}{' and '.join(found)}."
         change = " Changes that would help are below." if has_advice else ""
         return Verdict(Level.STOP, f"Do not publish them as they are.{change}", (learned,))
-    if n_undecided or not question.is_complete:
-        many = counted(n_undecided, "small count") if n_undecided else "a small count"
+    if n_undecided or not question.is_answered:
+        n_cells = n_undecided - question.n_open
+        many = counted(n_cells, "small count") if n_cells > 0 else "a small count"
         reason = f"It is not known whether {many} can be derived."
         return Verdict(Level.CARE, _remedy(question), (reason, *not_examined))
     if not question.is_safe_if_followed:
@@ -205,14 +222,11 @@ def judge_answers(
             "These tables disclose no small count; check what they reveal together with the earlier ones."
         )
         return Verdict(Level.CARE, sentence, (reason, overlap[0].upper() + overlap[1:], *not_examined))
-    if question.files:
-        sentence = "No small count is disclosed, as far as checked; read what was not checked."
-        return Verdict(Level.CARE, sentence, (reason, *not_examined))
     return Verdict(Level.OK, "No small count is disclosed, alone or together.", (reason, *not_examined))
 
 
 def _near(question: AuditQuestion) -> list[str]:
-    """Near dependencies, and what they disclose, in sentences."""
+    """Near dependencies and their disclosures, in sentences."""
     sentences = [
         f'"{first}" nearly determines "{second}" ({_percent(share)} of the records agree).'
         for first, second, share in question.near
@@ -233,6 +247,14 @@ def _percent(share: float) -> str:
 
 
 def _remedy(question: AuditQuestion) -> str:
+    if question.is_complete and question.files:
+        return (
+            "Publish tables without the columns of the earlier file, or read what was not checked and decide."
+        )
+    if question.is_complete and question.ledger is not None:
+        return (
+            "Audit the exact numbers as tables of the same register, or read what was not checked and decide."
+        )
     if question.is_late:
         return "Allow more seconds before you publish."
     if question.groups is not None and question.most < len(question.attributes):

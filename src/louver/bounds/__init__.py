@@ -107,7 +107,7 @@ def compare(
     run: Run | None = None,
     **options: Unpack[CompareKeywords],
 ) -> Comparison:
-    """Audit a list of arrangements and sort them by risk.
+    """Audit a list of arrangements, and sort them by risk.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def suggest(
     data : path, PostgreSQL uri or dataframe
         Records, or a counted table with `weight`.
     apart : mapping, optional
-        Column -> labels, or sets of labels, of which no two are ever merged.
+        Column -> labels, or sets of labels, no two of which are ever merged.
     """
     request = requested(spec, BoundsOptions)
     _check_folders(request.options)
@@ -163,7 +163,7 @@ def publish(
     Returns
     -------
     TablePublication
-        Its `refused` says why nothing was published.
+        `refused` gives the reason if nothing was published.
     """
     request = requested(spec, BoundsOptions)
     if request.options.registry is None:

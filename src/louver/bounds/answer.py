@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from louver._html import JsonText
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.disclosure import Disclosure
@@ -18,10 +18,15 @@ from louver.errors import printable
 from louver.schema.recode import Recode
 from louver.schema.request import Request
 
+if TYPE_CHECKING:
+    from louver.audit import JointAudit
+
 __all__ = ["BoundsAnswer", "TablePublication", "advice_with", "as_piece", "publish_table", "refusal"]
 
 MOST_SMALL = 2**33
 """The largest limit of small counts that a joint audit accepts."""
+
+ACCEPT_UNCHECKED = " --accept-unchecked publishes it anyway."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +36,16 @@ class TablePublication:
     Attributes
     ----------
     earlier, together : int or None
-        Tables of the same records published before, and small counts that all of them disclose jointly; None where the
-        table was refused by itself.
+        Tables of the same records published before, and small counts that all of them disclose jointly; None if the table was refused by
+        itself.
     refused : str or None
         Why nothing was published.
     published : str or None
         Folder of the release.
     remark : str or None
-        A note for the case that the register has nothing on these records.
+        A note if the register has nothing about these records.
     verdict : Verdict or None
-        Of the joint audit.
+        The verdict of the joint audit.
     """
 
     earlier: int | None
@@ -60,11 +65,11 @@ class TablePublication:
 
     @property
     def level(self) -> Level:
-        """How bad the news is: that of the joint audit, unless the table was refused."""
+        """The level of the outcome: that of the joint audit, unless the table was refused."""
         return Level.STOP if self.refused is not None or self.verdict is None else self.verdict.level
 
     def sentences(self) -> list[str]:
-        """What to say of it, line by line: the remark, a published table's doubts, and the outcome."""
+        """The outcome, line by line: the remark, the doubts about a published table, and the result."""
         verdict, remark = self.verdict, self.remark
         doubts = verdict is not None and self.published is not None and verdict.level is not Level.OK
         remark = None if remark is None else f"{remark[0].upper()}{remark[1:]}"
@@ -107,6 +112,7 @@ def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TableP
         unit=options.unit,
         count_people=options.count_people,
         publish=options.publish,
+        accept_unchecked=options.accept_unchecked,
         report=page_of,
         run=request.run,
     )
@@ -114,15 +120,19 @@ def publish_table(audit: BoundsAudit, request: Request[BoundsOptions]) -> TableP
     return TablePublication(
         earlier=found.earlier,
         together=found.summary.small_exact,
-        refused=found.refusal if is_refused else None,
+        refused=_refused(found) if is_refused else None,
         published=found.published,
         remark=found.remark,
         verdict=found.verdict,
     )
 
 
+def _refused(found: JointAudit) -> str | None:
+    return f"{found.refusal}{ACCEPT_UNCHECKED}" if found.is_acceptable else found.refusal
+
+
 def as_piece(options: BoundsOptions) -> dict[str, Any]:
-    """The table as a piece: row conditionals, exact or rounded, together with the number of people."""
+    """The table as a piece: exact or rounded row conditionals, together with the number of people."""
     arrangement = options.arrangement()
     piece: dict[str, Any] = {
         "name": arrangement.label,
@@ -157,7 +167,7 @@ MAX_PRINTED, MAX_TELLING = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BoundsAnswer:
+class BoundsAnswer(JsonText):
     """An audit, with redesigns if requested, or a comparison of arrangements.
 
     Parameters
@@ -165,9 +175,9 @@ class BoundsAnswer:
     audit, comparison, suggestions, publication : optional
         The available results.
     recodes : str, optional
-        Folder that the redesigns were written to.
+        Folder to which the redesigns were written.
     fail_on : {"small", "rows", "attribute", "any"}, optional
-        What must not be disclosed.
+        The kind of disclosure that makes `passed` false.
     """
 
     audit: BoundsAudit | None = None
@@ -194,10 +204,6 @@ class BoundsAnswer:
         for result in (self.audit, self.comparison, self.suggestions):
             merged |= {} if result is None else result.to_dict()
         return merged | ({} if self.publication is None else {"publication": self.publication.to_dict()})
-
-    def to_json(self) -> str:
-        """The same as JSON text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         parts = []

@@ -58,7 +58,7 @@ class ExactSolution:
 
     @property
     def is_certain(self) -> None:
-        """None: exact conditionals are certain to match the counts."""
+        """None, because exact conditionals always match the counts."""
 
     @property
     def n_values(self) -> Ints:
@@ -94,9 +94,9 @@ def solve_exact(
     known : sequence of BoundStatement
         A-priori knowledge; clashing statements raise InfeasibleError.
     wanted : bool (n,)
-        Rows to solve; the others get no runs.
+        Rows to solve; the others have no runs.
     where : str
-        Where the knowledge comes from, for the error.
+        Origin of the knowledge, for the error.
 
     Notes
     -----
@@ -127,7 +127,7 @@ def solve_exact(
 def _solve_rows(
     reduced: Ints, row_sums: Ints, n: int, known: Sequence[BoundStatement], wanted: Bools
 ) -> tuple[Ints, Ints] | None:
-    """Runs of nu for the wanted rows, or None when no table fits."""
+    """Runs of nu for the wanted rows, or None if no table agrees."""
     if any(one.fails_on_zeros for one in known):
         return None
     lower, upper = row_bounds(known, reduced)
@@ -143,7 +143,7 @@ def _solve_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisclosureRules:
-    """How the table is published, what is known beforehand, and the limits for small counts and certain rows."""
+    """The form in which the table is published, prior knowledge, and the limits for small counts and certain rows."""
 
     small: int = 5
     certain: Fraction = Fraction(1)

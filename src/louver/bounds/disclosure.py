@@ -1,7 +1,7 @@
 """What a table discloses: counts over all its rows and cells, and a description of each cell in words.
 
 The summary is Table 13 of Wright & Smucker (2014), with rows that reveal a status. Besides counts that can be derived, a row at 100 % is a
-disclosure: it reveals the status of everybody in it, whether or not its counts are known.
+disclosure: it reveals the status of everyone in it, whether or not its counts are known.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 CELL_STATES = ("zero", "small", "certain", "exact", "narrow", "safe")
-"""What is disclosed about a cell; the first that applies: an exact zero, an exact small count, a status, an exact count, few values,
-nothing.
+"""What is disclosed about a cell, by the first state that applies: an exact zero, an exact small count, a status, an exact count, few
+values, nothing.
 """
 
 MOST_NARROW = 10
@@ -64,12 +64,12 @@ class Solution(Protocol):
 
 
 Disclosure = Literal["small", "rows", "attribute", "any"]
-"""What a table may disclose, as `--fail-on` names it."""
+"""What a table may disclose, by the names of `--fail-on`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundsSummary:
-    """One line of Table 13, and what rows reveal about people. Counts of reduced sums are None where rounding hides them.
+    """One line of Table 13, and what rows reveal about people. Counts of reduced sums are None if rounding hides them.
 
     With selected cells, other rows and cells do not count as disclosed, certain or small.
 
@@ -83,7 +83,7 @@ class BoundsSummary:
     Notes
     -----
     With the records at hand these four are true values. For a third party's table only what holds in every feasible table is
-    counted: rows that are certainly so, and at least so many people.
+    counted: rows for which this is certain, and the least number of people in them.
     """
 
     rows: int
@@ -102,7 +102,7 @@ class BoundsSummary:
 
     @property
     def risk(self) -> tuple[int, int, int, int]:
-        """Sorts arrangements from the least to the most disclosive."""
+        """Sort key that orders arrangements from the least to the most disclosive."""
         return (
             self.disclosed_small_cells,
             self.certain_rows,
@@ -132,8 +132,7 @@ def summarise(
 
     Notes
     -----
-    Implements: Wright & Smucker (2014), Table 13. Where conditionals are rounded a zero cell counts as disclosed
-    only if it is determined.
+    Implements: Wright & Smucker (2014), Table 13. If conditionals are rounded, a zero cell counts as disclosed only if it is determined.
     """
     lower = solution.lower
     determined = lower == solution.upper
@@ -185,8 +184,8 @@ def exposure(
     Notes
     -----
     With the records at hand (`is_counted`) the counts are the truth, whatever rounding shows: anyone who takes a printed 100.0 % at face
-    value is right. For a third party's table only what holds in every feasible table is reported: a printed 100.0 % may
-    be 99.96 %, and a printed 0 may hide people.
+    value is right. For a third party's table only what holds in every feasible table is reported: a printed 100.0 % may be 99.96 %, and
+    a printed 0 may hide people.
     """
     totals = np.repeat(table.counts.sum(axis=1)[:, None], 2, axis=1) if is_counted else solution.totals
     is_certain = solution.is_certain
@@ -272,14 +271,14 @@ def is_revealing(states: Ints) -> Bools:
 
 
 def has_fallen(states: Ints, before: Ints) -> Bools:
-    """Cells about which more is disclosed than before."""
+    """Whether more is disclosed about each cell than before."""
     fallen: Bools = np.less(states, before)
     return fallen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellExplanation:
-    """All counts that fit one cell, and why.
+    """All counts possible for one cell, and the reason.
 
     Attributes
     ----------
@@ -290,7 +289,7 @@ class CellExplanation:
     title : str
         The finding for the cell, in words.
     reason : str
-        One sentence: what the published row says about its total, and which totals remain possible.
+        One sentence: what the published row shows about its total, and which totals remain possible.
     """
 
     state: str
@@ -310,7 +309,7 @@ def explain_cell(
     is_rounded: bool,
     has_statements: bool,
 ) -> CellExplanation:
-    """Explain one cell, given by the place of its row among the nonzero rows and its column."""
+    """Explain one cell, given by the position of its row among the nonzero rows and its column."""
     runs, n_values = solution.values(*cell), int(solution.n_values[cell])
     name = CELL_STATES[state]
     if name == "zero":
@@ -322,7 +321,9 @@ def explain_cell(
             share = "The share is 100 %" if certain == 1 else "Nearly everyone in the row is here"
             reason = f"{share}. How many people are in the row: {fits}."
         elif is_rounded:
-            reason = f"The rounded shares allow a row of {fits} people, with what all other rows need."
+            reason = (
+                f"The rounded shares, together with what all other rows need, allow a row of {fits} people."
+            )
         else:
             reason = _why_exact(table, cell[0], fits, has_statements=has_statements)
     return CellExplanation(

@@ -39,7 +39,7 @@ NO_LIMIT = 2**62
 """Means "no upper bound" in integer arrays."""
 
 EXHAUSTIVE_CHECKS = 3000
-"""Feasibility checks spent on proving that no smaller set of statements is contradictory."""
+"""Maximum number of feasibility checks to prove that no smaller set of statements is contradictory."""
 
 
 def _check_labels(value: Any) -> Any:
@@ -77,12 +77,12 @@ class BoundStatement:
     Attributes
     ----------
     number : int
-        Place of the statement in the list, from 1.
+        Position of the statement in the list, from 1.
     row : int
         Position among the nonzero rows, or -1 for a zero row.
     cells : bool (J,)
     lower, upper : int
-        Bounds on the sum of these cells; `upper` is NO_LIMIT where there is none.
+        Bounds on the sum of these cells; `upper` is NO_LIMIT if there is none.
     """
 
     number: int

@@ -44,7 +44,7 @@ class LoadedArrangement:
     selected : list of (row index, column) or None
         Cells to solve; None for all.
     histogram : Histogram or None
-        The counts before they were arranged; None where conditionals were read.
+        The counts before they were arranged; None if conditionals were read.
     wishes : Wishes
         What redesigns must leave unchanged.
     """
@@ -206,7 +206,7 @@ MAX_DENOMINATOR = 2**40
 def read_conditionals(
     source: Source, request: Request[BoundsOptions], arrangement: Arrangement
 ) -> TwoWayTable:
-    """Read one line per cell: labels, conditional, and the row's total where --row-n names its column."""
+    """Read one line per cell: labels, conditional, and the row's total if --row-n names its column."""
     checked, weight = request.options, request.source.weight
     assert weight is not None
     columns = [weight] if checked.row_n is None else [weight, checked.row_n]
@@ -271,7 +271,7 @@ def _fault(source: Source, column: str, row: int, content: str) -> InputError:
 
 
 def _printed_decimals(texts: Sequence[str | None], is_percent: bool) -> int | None:
-    """Largest number of decimals among the printed proportions; None where all are fractions or whole numbers."""
+    """Largest number of decimals among the printed proportions; None if all are fractions or whole numbers."""
     found = [re.search(r"\.(\d+)", text or "") for text in texts]
     most = max((len(one[1]) for one in found if one is not None), default=0)
     return most + 2 if is_percent else most or None
@@ -328,7 +328,7 @@ def from_conditionals(
 
 @dataclass(slots=True)
 class _PrintedRow:
-    """A table row as read: where it begins, its values, the line of each cell, and its total."""
+    """A table row as read: its first line, its values, the line of each cell, and its total."""
 
     where: str
     first: int

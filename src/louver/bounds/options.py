@@ -131,10 +131,11 @@ class PublishKeywords(CountedSourceKeywords, _ArrangedKeywords, _FormKeywords, t
     count_people: bool
     publish: str | Path | None
     accept: bool
+    accept_unchecked: bool
 
 
 class _Arranged(VerbOptions):
-    """Which columns form the rows and the columns of a table."""
+    """The columns that form the rows and the columns of a table."""
 
     verb: ClassVar[str] = "bounds"
 
@@ -220,7 +221,7 @@ class _ZeroRows(VerbOptions):
 
 
 class _Timed(VerbOptions):
-    """How long a search may take."""
+    """The time limit of a search."""
 
     verb: ClassVar[str] = "bounds"
 
@@ -234,7 +235,7 @@ class OneTableOptions(_ZeroRows, _Form, _Arranged):
 
     conditionals: bool = option(
         False,
-        "The weight column holds conditionals such as 3/7, not counts; needs --n or --row-n.",
+        "The weight column contains conditionals such as 3/7, not counts; needs --n or --row-n.",
         group="table",
     )
     percent: bool = option(
@@ -276,7 +277,7 @@ class OneTableOptions(_ZeroRows, _Form, _Arranged):
             )
 
     def check_source(self, source: SourceOptions) -> None:
-        """Conditionals need their own column, and so do row totals."""
+        """Require a column of conditionals, and a separate column of row totals."""
         if self.conditionals and source.weight is None:
             raise InputError("option --conditionals needs --weight to name their column.", option="--weight")
         if self.row_n is not None and self.row_n in (*self.rows, *self.cols, source.weight):
@@ -353,6 +354,7 @@ class PublishOptions(_Timed, _Form, _Arranged):
     accept: bool = option(
         False, "With --publish: publish although rows reveal a person's status.", group="release"
     )
+    accept_unchecked: bool = register.accept_unchecked("release")
 
     def check(self) -> None:
         super().check()
@@ -362,7 +364,7 @@ class PublishOptions(_Timed, _Form, _Arranged):
             (self.count_people and self.registry is None, "--count-people", "--register"),
             (self.unit is not None and self.registry is None, "--unit", "--register"),
         )
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
         register.check_units(self.unit, self.count_people)
         if self.registry is not None and (self.decimals or 0) > MAX_DECIMALS_TOGETHER:
             raise InputError(
@@ -371,18 +373,19 @@ class PublishOptions(_Timed, _Form, _Arranged):
             )
 
     def with_unit(self, column: str) -> Self:
-        """Count by the units in the spec, unless the options specify otherwise."""
+        """Count by the units in the spec, unless the options state otherwise."""
         is_decided = self.unit is not None or self.count_people or self.registry is None
         return self if is_decided else self.model_copy(update={"unit": column})
 
 
 class BoundsOptions(PublishOptions, SuggestOptions, CompareOptions, OneTableOptions):
-    """Everything `louver bounds` takes except the data: the options of its four functions, and which of them to run."""
+    """All options of `louver bounds` except the data: those of its four functions, and which of them to run."""
 
     suggest: bool = option(False, "Search for redesigns that disclose nothing, see --avoid.", group="search")
     fail_on: Literal["small", "rows", "attribute", "any"] | None = option(
         None,
-        "Exit with 1 if a small cell or a row is disclosed, if a row reveals a status, or if anything at all is (even zero cells).",
+        "Exit with 1 if a small cell or a row is disclosed, if a row reveals a status, or if anything at all is "
+        "disclosed (even zero cells).",
         metavar="small|rows|attribute|any",
         group="search",
     )

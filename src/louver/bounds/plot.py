@@ -26,7 +26,7 @@ LINEAR_UP_TO = 100  # counts beyond this are drawn on a logarithmic axis
 
 
 def plot_audit(audit: BoundsAudit) -> Figure:
-    """Left: the cells with fewest feasible values, each value a dot. Right: how many values cells can take."""
+    """Left: the cells with the fewest feasible values, each value a dot. Right: the number of values that cells can have."""
     shown, counts = narrowest(audit)
     figure, (left, right) = _figure(2, (11.5, max(3.2, 1.2 + 0.21 * len(shown))), [2.1, 1])
     _forest(left, shown, audit.small)
@@ -92,7 +92,7 @@ def plot_suggestions(suggestions: Suggestions) -> Figure:
 
 
 def _figure(n_axes: int, size: tuple[float, float], widths: list[float]) -> tuple[Figure, list[Axes]]:
-    """A figure with plain axes that does not need a display."""
+    """A figure with plain axes that needs no display."""
     figure = blank_figure(*size)
     axes = figure.subplots(1, n_axes, gridspec_kw={"width_ratios": widths}, squeeze=False)[0]
     for one in axes:

@@ -1,7 +1,7 @@
 """A multi-way table arranged as rows of conditionals, and the reduced counts of its rows.
 
-Wright & Smucker (2014), sections 2 and 4.2-4.3: some attributes make the rows, some the columns, the others
-are summed over; each row is published as its conditional frequencies.
+Wright & Smucker (2014), sections 2 and 4.2-4.3: some attributes form the rows, some the columns, and the others are summed over; each row
+is published as its conditional frequencies.
 """
 
 from __future__ import annotations
@@ -110,16 +110,16 @@ class TwoWayTable:
     n : int
         The publicly known sample size.
     possible : bool (I, J) or None
-        False where a structural zero makes a cell impossible; None when there are no structural zeros. A row
+        False where a structural zero makes a cell impossible; None if there are no structural zeros. A row
         "Other" has one more line here, the last.
     dropped_rows : int
         Rows with a zero cell that were dropped or merged.
     published : int64 (n, J) or None
-        Rounded conditionals as read, in units of the last decimal, where no counts are known.
+        Rounded conditionals as read, in units of the last decimal, if no counts are known.
     row_totals : int64 (n,) or None
         Totals published with the conditionals.
     printed_decimals : int or None
-        Most decimals that a conditional taken as exact was printed with; None where there were none.
+        Largest number of decimals with which a conditional assumed to be exact was printed; None if there were none.
     """
 
     row_attributes: tuple[Attribute, ...]
@@ -180,7 +180,7 @@ def arrange(
     structural_zeros: Sequence[Mapping[str, Sequence[str]]] = (),
     zero_rows: ZeroRows = ZeroRows.KEEP,
 ) -> TwoWayTable:
-    """Lay a histogram out as a two-way table.
+    """Arrange a histogram as a two-way table.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def arrange(
     structural_zeros : sequence of mappings
         Attribute -> labels that cannot occur together; such cells count neither as zero cells nor as zero rows.
     zero_rows : {"keep", "drop", "merge"}
-        Rows with a zero cell stay, are dropped with their people (as tables H-J of section 4.2), or are
-        added up in one last row "Other".
+        Whether rows with a zero cell are kept, dropped with their people (as in tables H-J of section 4.2), or merged into one last row
+        "Other".
 
     Notes
     -----

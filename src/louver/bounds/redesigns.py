@@ -41,7 +41,7 @@ CLASS = re.compile(
 )
 
 MANY, BANDS = 12, (2, 5, 10, 20)
-"""From this many ordered categories on, bands of this many are offered."""
+"""Number of ordered categories from which on bands are offered, and their sizes."""
 
 FAR = 0.5
 """Categories are far apart if they span more than this share of the order, or of the levels of a hierarchy."""
@@ -50,10 +50,10 @@ ROW, COL, OMIT = "row", "col", "omit"
 State = tuple[tuple[str, Partition], ...]
 
 LEAST_INFORMATION = 1e-9
-"""Bits below which a table is taken to have no information about its columns."""
+"""Bits below which a table is assumed to have no information about its columns."""
 
 DENSE_CELLS = 100_000
-"""Up to this many cells an entropy is summed over all of them, beyond it over those that occur."""
+"""Up to this many cells, an entropy is summed over all cells; with more, over those that occur."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,11 @@ class Wishes:
     Parameters
     ----------
     fix : names
-        Attributes that keep their place and their categories.
+        Attributes whose position and categories must be kept.
     apart : mapping of name to sets of labels
-        Labels of which no two may be merged.
+        Labels no two of which may be merged.
     categories : names
-        Attributes that a spec calls categories, so that numbers have no order there.
+        Attributes that a spec declares categories, so that their numbers have no order.
     """
 
     fix: Collection[str] = ()
@@ -129,13 +129,13 @@ class Redesigns:
         )
 
     def is_far(self, state: State) -> bool:
-        """Whether categories were merged that are far apart."""
+        """Whether categories that are far apart were merged."""
         return any(
             merging.is_far(partition) for (_, partition), merging in zip(state, self._merging, strict=True)
         )
 
     def merged(self, state: State) -> tuple[MergedCategories, ...]:
-        """What was merged in the table as first arranged: every group of more than one category."""
+        """The merges in the table as first arranged: every group of more than one category."""
         return tuple(
             MergedCategories(merging.attribute.name, merging.label(group), merging.labels(group))
             for (_, partition), merging in zip(state, self._merging, strict=True)
@@ -146,7 +146,7 @@ class Redesigns:
     def children(self, state: State) -> Iterator[State]:
         """States one step coarser: a merge, an attribute summed over, or one moved across.
 
-        At least one predictor and one response in the columns stay; a row attribute stays.
+        At least one predictor, one response in the columns and one row attribute are kept.
         """
         for i, (role, partition) in enumerate(state):
             if role == OMIT or i in self.fixed:
@@ -172,7 +172,7 @@ class Redesigns:
         )
 
     def arrangement(self, state: State) -> Arrangement:
-        """The redesign in the steward's terms."""
+        """The redesign as an arrangement of the original attributes."""
         rows: list[str] = []
         cols: list[str] = []
         recodes: list[Recode] = []
@@ -196,7 +196,7 @@ class Redesigns:
         )
 
     def bits_bound(self, state: State) -> float:
-        """The most that this state or any coarser one keeps.
+        """An upper bound on what this state or any coarser one keeps.
 
         Merging labels of Z' can raise I(X'; Y' | Z'), but never above I(X'; Y', Z').
         """
@@ -267,9 +267,9 @@ def _base_codes(attribute: Attribute, arrangement: Arrangement) -> Ints:
 
 
 def order_of(attribute: Attribute, categories: Collection[str] = ()) -> tuple[int, ...] | None:
-    """Codes in the order of their labels, missing values last; None where there is no order.
+    """Codes in the order of their labels, missing values last; None if there is no order.
 
-    Labels are in order by their kind, or because all are numbers or classes of numbers and no spec calls them categories.
+    Labels have an order by their kind, or because all are numbers or classes of numbers and no spec declares them categories.
 
     Examples
     --------
@@ -307,11 +307,11 @@ class Merging:
     ----------
     attribute : Attribute
     order : sequence of int, optional
-        Codes in their order: only neighbours may be merged. Any may without it.
+        Codes in their order: only neighbours may be merged. Without an order, any may be merged.
     is_fixed : bool
         Whether nothing may be merged.
     apart : sequence of sequences of str
-        Labels of which no two may be merged.
+        Labels no two of which may be merged.
     """
 
     attribute: Attribute
@@ -330,7 +330,7 @@ class Merging:
         return tuple((code,) for code in range(self.attribute.size))
 
     def coarser(self, partition: Partition) -> Iterator[Partition]:
-        """Coarser partitions with at least two groups left; one group would be the same as summing over."""
+        """Coarser partitions with at least two groups, because one group would be the same as summing over."""
         if self.is_fixed:
             return
         steps = self._levels(partition) if self.attribute.hierarchy is not None else self._merges(partition)

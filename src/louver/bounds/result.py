@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louver._arrays import Ints
-from louver._html import MOST_LINES, Shown
+from louver._html import MOST_LINES, JsonText, Shown
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.bounds.disclosure import (
@@ -39,7 +38,7 @@ __all__ = ["BoundedCell", "BoundsAudit", "Comparison", "RevealingRow", "advise",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedCell:
-    """One cell of the published table with all values that fit what the public knows."""
+    """One cell of the published table with all values that agree with public knowledge."""
 
     row: dict[str, str]
     col: dict[str, str]
@@ -58,7 +57,7 @@ class BoundedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevealingRow:
-    """A row that reveals a status: its labels, those of the status, and how many people are in it (at least)."""
+    """A row that reveals a status: its labels, those of the status, and the least number of people in it."""
 
     row: dict[str, str]
     col: dict[str, str]
@@ -69,8 +68,8 @@ ZERO_RUNS: Runs = [(0, 0, 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BoundsAudit(Shown):
-    """What a released table of conditional frequencies discloses. It stays inside: it holds true labels and counts.
+class BoundsAudit(JsonText, Shown):
+    """What a released table of conditional frequencies discloses. Confidential: it contains true labels and counts.
 
     Attributes
     ----------
@@ -140,7 +139,7 @@ class BoundsAudit(Shown):
         return (cell for cell in self.cells() if cell.is_determined and 0 < cell.lower < self.small)
 
     def telling_rows(self) -> Iterator[RevealingRow]:
-        """Rows that reveal the status of (almost) everybody in them."""
+        """Rows that reveal the status of (almost) everyone in them."""
         seen = exposure(
             self.table,
             self.solution,
@@ -164,7 +163,7 @@ class BoundsAudit(Shown):
         )
 
     def explain(self, row: int, col: int) -> CellExplanation:
-        """All counts that fit a cell, given by the position of its row among the nonzero rows, and the reason, in words."""
+        """All counts possible for a cell, given by the position of its row among the nonzero rows, and the reason in words."""
         return explain_cell(
             self.table,
             self.solution,
@@ -222,9 +221,6 @@ class BoundsAudit(Shown):
             ],
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pyarrow.Table:
         """One line per cell: labels, lower, upper, number of feasible values."""
         import pyarrow
@@ -232,7 +228,7 @@ class BoundsAudit(Shown):
         return pyarrow.Table.from_pylist([_line(cell) for cell in self.cells()])
 
     def _shown(self) -> tuple[pyarrow.Table, int]:
-        """Disclosed small cells, or the first cells where there are none."""
+        """Disclosed small cells, or the first cells if there are none."""
         import pyarrow
 
         found = list(islice(self.disclosed_cells(), MOST_LINES)) or list(islice(self.cells(), MOST_LINES))
@@ -240,7 +236,7 @@ class BoundsAudit(Shown):
         return pyarrow.Table.from_pylist([_line(cell) for cell in found]), n_cells
 
     def plot(self) -> Figure:
-        """The narrowest intervals, and how many values rows can take."""
+        """Draw the narrowest intervals, and the number of values that cells can have."""
         from louver.bounds.plot import plot_audit
 
         return plot_audit(self)
@@ -249,7 +245,7 @@ class BoundsAudit(Shown):
         return self.words()
 
     def words(self, advice: str | None = None) -> str:
-        """The verdict, with other advice where that is given, and the counts behind it."""
+        """The verdict, with other advice if given, and the counts behind it."""
         summary_text = " ".join(
             filter(None, (str(self.verdict), self.advice() if advice is None else advice))
         )
@@ -271,7 +267,7 @@ class BoundsAudit(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Comparison(Shown):
+class Comparison(JsonText, Shown):
     """Several arrangements of one table, from the least to the most disclosive."""
 
     lines: tuple[tuple[Arrangement, BoundsSummary], ...]
@@ -288,9 +284,6 @@ class Comparison(Shown):
                 for a, s in self.lines
             ]
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         import pyarrow
@@ -338,7 +331,7 @@ def judge(
     is_counted : bool
         Whether it is the steward's own table; someone else's table is already published.
     survey_weight : str, optional
-        Column of counts that may be sampling weights: one sampled person then counts as hundreds.
+        Column of counts that may be sampling weights, so that one sampled person counts as hundreds.
     """
     found = f"{_counts(summary)}{_status(summary, certain, is_counted)}.{_small_rows(summary, small)}"
     level = _level(summary)

@@ -1,8 +1,8 @@
 """Every feasible value of every cell from conditionals rounded to a number of decimals.
 
-Wright & Smucker (2014) leave this case open. For a row total t >= 1 each cell has the interval of counts that
-round to its published value; t is feasible when the intervals can add up to t. Row totals combine by sumsets
-to the sample size. A printed 0 may hide a positive count.
+Wright & Smucker (2014) leave this case open. For a row total t >= 1, each cell has an interval of counts that round to its published value;
+t is feasible if counts in these intervals can add up to t. Row totals combine by sumsets to the sample size. A printed 0 may hide a
+positive count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_WORK = 2**29
 
 
 class RoundingRule(StrEnum):
-    """How a value halfway between two printable ones is rounded."""
+    """How a value halfway between two printable values is rounded."""
 
     HALF_UP = "half-up"
     HALF_EVEN = "half-even"
@@ -47,7 +47,7 @@ class RoundedSolution:
     """Runs of values of each cell; `span` (n, J, 2) gives the range of runs of each cell, empty for rows not requested.
 
     `totals` (n, 2) are the least and the greatest total of each row. `is_certain` (n,) says whether one cell of the row has at least the
-    share `certain` in every table that fits; None without such a share.
+    share `certain` in every table that fits; None if no share is given.
     """
 
     runs: Ints
@@ -88,13 +88,13 @@ class _StatementTree:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing is known about this row beforehand."""
+        """Whether there is no prior knowledge about this row."""
         return not (self.at_least.any() or (self.at_most < NO_LIMIT).any() or self.crossing)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A published row without its impossible cells; `columns` says which are left."""
+    """A published row without its impossible cells; `columns` are the remaining ones."""
 
     columns: Ints
     published: Ints
@@ -202,7 +202,7 @@ def _solve(
     wanted: Bools,
     certain: Fraction | None = None,
 ) -> RoundedSolution | None:
-    """The solution, or None when no table fits."""
+    """The solution, or None if no table agrees."""
     if any(one.fails_on_zeros for one in known) or len(published) > n or (not len(published) and n):
         return None
     rows = [
@@ -217,7 +217,7 @@ def _solve(
     target = n - sum(int(c) * one.least for c, one in zip(copies, totals, strict=True))
     if target < 0:
         return None
-    # One answer shows whether there is any.
+    # One answer shows whether a solution exists.
     requested = np.unique(item_of[wanted]) if wanted.any() else np.arange(min(1, len(items)))
     item_span = np.zeros((len(items), published.shape[1], 2), dtype=np.int64)
     item_span[:, :, 1] = 1
@@ -250,7 +250,7 @@ def _row(published: Ints, possible: Bools, known: Sequence[BoundStatement]) -> _
 
 
 def _distinct(rows: Sequence[_Row]) -> tuple[list[_Row], Ints]:
-    """Rows with the same printed values and nothing known beforehand share an answer."""
+    """Rows with equal printed values and no prior knowledge share an answer."""
     place: dict[object, int] = {}
     items: list[_Row] = []
     item_of = np.empty(len(rows), dtype=np.int64)
@@ -293,7 +293,7 @@ def _tree(known: Sequence[BoundStatement], n_cells: int) -> _StatementTree:
 
 
 def _row_totals(row: _Row, rule: _Rule, n: int) -> _Totals | None:
-    """Feasible totals 1..n of one row; None when there is none."""
+    """Feasible totals 1..n of one row; None if there is none."""
     published, tree = row.published, row.tree
     solid = _solid_from(published, rule.unit) if tree.is_free else None
     largest = n if solid is None else min(n, solid)
@@ -314,7 +314,7 @@ def _row_totals(row: _Row, rule: _Rule, n: int) -> _Totals | None:
 
 
 def _solid_from(published: Ints, unit: int) -> int | None:
-    """A total from which every total is feasible, or None where rounding errors cannot cancel.
+    """A total from which every total is feasible, or None if rounding errors cannot cancel.
 
     With J cells, Z of them printed 0 and S the sum of the printed values: every interval holds an integer once
     t >= unit; the lower ends add up to at most t once t (2 unit - 2 S + J - Z) >= 2 unit (J - Z), the upper ends
@@ -361,7 +361,7 @@ def _leave_one_out(
 
 
 def _longest(totals: Sequence[_Totals], copies: Ints, target: int) -> int:
-    """Bits that any sumset can need: sets with a tail only get shorter, the lengths of the others add up."""
+    """Number of bits that any sumset can need: sets with a tail only become shorter, and the lengths of the others add up."""
     with_tail = max((int(one.size[0]) for one in totals if one.size[1]), default=0)
     without = sum(int(c) * int(one.size[0]) for c, one in zip(copies, totals, strict=True) if not one.size[1])
     return min(target + 1, max(with_tail, without, 1))
@@ -392,10 +392,10 @@ def _cell_runs(row: _Row, rule: _Rule, listed: Ints, solid: range) -> tuple[Ints
 def _wide_from(published: Ints, unit: int) -> int:
     """A total from which the interval of every cell has more values than there are cells.
 
-    When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number
-    of cells minus two; so from here on the intervals of neighbouring totals overlap. The four differences that an
-    interval's width can be grow with t: an own interval by t / (2 unit) - 2, and all of them together as in
-    `_solid_from`; a cell that contains everyone cannot exceed t. A single cell is the total itself.
+    When t grows by one, the lower end of a cell rises by at most one and its upper end falls by at most the number of cells minus two; so
+    from here on the intervals of neighbouring totals overlap. The width of an interval is one of four differences, all of which grow with
+    t: that of the cell's own interval by t / (2 unit) - 2, and those of all cells together as in `_solid_from`; a cell that contains
+    everyone cannot exceed t. A single cell is the total itself.
     """
     n_cells, total = published.size, int(published.sum())
     if n_cells == 1:
@@ -440,7 +440,7 @@ def _crossing_runs(published: Ints, tree: _StatementTree, rule: _Rule, totals: I
 
 
 def _crossing_values(published: Ints, tree: _StatementTree, rule: _Rule, t: int) -> list[set[int]]:
-    """Values of each cell for total t when known sums cross; an empty list when there are none.
+    """Values of each cell for total t when known sums cross; an empty list if there are none.
 
     Interval passing is not exact here, so partial sums of all known sets are enumerated cell by cell, forwards
     and backwards.

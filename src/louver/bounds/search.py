@@ -1,10 +1,10 @@
 """Redesign search: arrangements without a disclosed small cell that keep the most information.
 
 Wright & Smucker (2014), section 4.3, explore such redesigns by hand. Here a redesign (`redesigns.py`) gives each attribute a
-role and a partition of its labels (`merging.py`). By default no row of it may reveal a person's status either.
+role and a partition of its labels (`merging.py`). By default, none of its rows may reveal a person's status either.
 
 Utility. The attributes first put in the columns are the responses Y, those in the rows the predictors X. A
-redesign with predictors X' (wherever they stand), responses Y' in the columns and Z' moved to the rows
+redesign with predictors X' (in rows or columns), responses Y' in the columns and Z' moved to the rows
 keeps I(X'; Y' | Z') bits of the I(X; Y) bits of the first arrangement. Merging labels of X' or Y', summing over
 attributes and moving responses to the rows never raise it, so a best-first search can prove its answer.
 """
@@ -12,7 +12,6 @@ attributes and moving responses to the rows never raise it, so a best-first sear
 from __future__ import annotations
 
 import heapq
-import json
 import os
 import shlex
 import time
@@ -21,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.bounds.check import DisclosureRules, summary_of
@@ -118,17 +117,17 @@ UTILITY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Suggestions(Shown):
-    """Redesigns that disclose nothing and are not dominated by another one; safe moves without merging are always among them.
+class Suggestions(JsonText, Shown):
+    """Redesigns that disclose nothing and are not dominated by another one; safe moves without merging are always included.
 
     Attributes
     ----------
     lines : tuple of Suggestion
-        Most information first; those that merge what is far apart last.
+        Ordered by information, most first; those that merge distant categories come last.
     avoid : {"attribute", "small"}
-        Whether rows that reveal a status were avoided, or disclosed small cells alone.
+        Whether rows that reveal a status were also avoided, or only disclosed small cells.
     is_proved : bool
-        Whether the whole space of redesigns was covered, so that nothing keeps more.
+        Whether the whole space of redesigns was covered, so that no other keeps more.
     examined : int
         Arrangements whose bounds were computed.
     bits : float
@@ -169,9 +168,6 @@ class Suggestions(Shown):
             "utility": UTILITY,
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pyarrow.Table:
         import pyarrow
 
@@ -211,7 +207,7 @@ class Suggestions(Shown):
 
 
 def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = ("FILE",)) -> list[Path]:
-    """Write one file for each redesign, readable by its owner only: labels may be confidential.
+    """Write one file for each redesign, readable only by its owner, because labels may be confidential.
 
     Parameters
     ----------
@@ -234,7 +230,7 @@ def write_recodes(suggestions: Suggestions, folder: Path, data: Sequence[str] = 
 
 
 def recode_text(suggestion: Suggestion, data: Sequence[str], path: str) -> str:
-    """The recodes of one redesign in TOML; comments say what it keeps and how to run it."""
+    """The recodes of one redesign in TOML; comments state what it keeps and how to run it."""
     a = suggestion.arrangement
     call = [
         "louver",
@@ -276,14 +272,14 @@ def search_redesigns(
     Parameters
     ----------
     histogram : Histogram
-        The table before recodes of the arrangement; redesigns are at least as coarse as those recodes, and theirs
-        apply to the labels of this table.
+        The table before the recodes of the arrangement; redesigns are at least as coarse as these recodes, and their own recodes apply to
+        the labels of this table.
     avoid : {"attribute", "small"}
         Whether a redesign may have rows that reveal a status.
     wishes : Wishes, optional
         What redesigns must leave unchanged.
     run : Run
-        Gets the share of time used and the number of arrangements examined; results found so far are kept if the run is asked to finish
+        Receives the share of time used and the number of arrangements examined; results found so far are kept if the run is asked to finish
         early.
 
     Returns
@@ -293,10 +289,9 @@ def search_redesigns(
 
     Notes
     -----
-    Two queues over the same states take turns. One pops the state whose redesigns could keep the most information,
-    which yields the proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so
-    far, and finds good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or
-    discloses less.
+    Two queues over the same states take turns. One pops the state whose redesigns could keep the most information, which yields the
+    proof. The other follows the fewest disclosed small cells, skips states that cannot beat the best safe arrangement so far, and finds
+    good ones early. Moves without merging are examined first, and a safe one is listed even if a merge keeps more or discloses less.
     """
     started = time.perf_counter()
     search = _RedesignSearch(
@@ -440,14 +435,14 @@ class _RedesignSearch:
 
 
 def _kept(best: list[Suggestion], new: Suggestion) -> list[Suggestion]:
-    """The archive with `new` and without what it dominates, unless a kept one dominates it."""
+    """The best suggestions with `new` and without those it dominates, unless one of them dominates it."""
     if any(_beats(old, new) for old in best):
         return best
     return [old for old in best if not _beats(new, old)] + [new]
 
 
 def _beats(a: Suggestion, b: Suggestion) -> bool:
-    """Whether `a` is as good in every respect; of two equal ones, one that merges no more dominates the other."""
+    """Whether `a` is as good in every respect; of two equal redesigns, the one that merges no more dominates the other."""
     return _is_as_good(a, b) and (not _is_as_good(b, a) or a.n_merged <= b.n_merged)
 
 

@@ -1,4 +1,4 @@
-"""The command line: parse, call the library, print. Exit 0 done, 1 a check failed, 2 bad input.
+"""The command line: parse, call the library, print. Exit codes: 0 done, 1 a check failed, 2 bad input.
 
 `parameters` makes the options of a command from the models of its verb, `console` prints, draws bars and turns signals
 into a request to stop; each verb has a module. Nothing is computed here.
@@ -31,8 +31,8 @@ class WithoutPandas:
     """An importer that hides pandas from PyArrow, which otherwise loads it whenever it is installed: a third of a second that benefits no
     verb.
 
-    Libraries that import pandas themselves, such as OR-Tools, get it. PyArrow's own import is compiled and leaves no frame, so it looks
-    like one of louver, which never imports pandas.
+    Libraries that import pandas themselves, such as OR-Tools, still find it. PyArrow's own import is compiled and leaves no frame, so it
+    looks like an import by louver, which never imports pandas.
     """
 
     @staticmethod
@@ -51,7 +51,7 @@ def _importer() -> str:
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while it is still being loaded also prints one line."""
+    """Run the command line; Ctrl-C during loading also prints one line."""
     if "pyarrow" not in sys.modules:  # if louver runs inside another program, dataframes may be needed later
         sys.meta_path.insert(0, WithoutPandas)
     try:

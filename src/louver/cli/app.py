@@ -1,4 +1,4 @@
-"""The whole command: its verbs, and one sentence for every way in which it can end early."""
+"""The whole command: its verbs, and one sentence for every way in which it can fail."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run_app() -> int:
     """Run the requested command and return the exit code. Every expected failure is one sentence on stderr."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     name = f"louver {verb}" if verb in VERBS else "louver"
-    # Matplotlib complains about a home it cannot write to; stderr is for our own sentences.
+    # Matplotlib warns about a home that it cannot write to, but stderr is for our own sentences.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     tolerant_output()
     try:
@@ -86,7 +86,7 @@ def run_app() -> int:
         code = _fail(name, str(error))
     except typer.TyperException as error:
         code = _fail(name, _usage_problem(error))
-    except SystemExit:  # how the parser exits when the reader of our output has closed the pipe
+    except SystemExit:  # the parser's exit if the reader of our output has closed the pipe
         code = OUTPUT_CLOSED
     except MemoryError:
         code = _fail(name, "the table is too large for this machine's memory; use fewer attributes.")

@@ -65,4 +65,5 @@ def _outcome(found: JointAudit, options: AuditOptions) -> list[str]:
         return []
     if found.published is not None:
         return [printable(f"Published: {found.published}")]
-    return [printable(f"Not published: {found.refusal}")]
+    remedy = " --accept-unchecked publishes them anyway." if found.is_acceptable else ""
+    return [printable(f"Not published: {found.refusal}{remedy}")]

@@ -33,7 +33,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 GRACE_SECONDS = 0.4
 """Seconds after which work that has not reacted to a request to stop is interrupted."""
 CLEARING_SECONDS = 3.0
-"""Seconds for work that has reacted, or can no longer stop, to finish: nothing half-done may be left behind."""
+"""Seconds for work that has reacted, or can no longer stop, to finish, so that nothing half-finished is left behind."""
 BAR_AFTER_SECONDS, REDRAW_SECONDS = 1.0, 0.25
 AGAIN, AGAIN_SECONDS = b"\0", 0.01
 """Requests another interrupt once execution has left the code that suppressed the last one."""
@@ -116,17 +116,17 @@ def compile_notices(write: Callable[[str], None]) -> Iterator[None]:
 
 
 def stopping_signal() -> int:
-    """The signal that stopped the command; that of Ctrl-C where it came before there was a `Run`."""
+    """The signal that stopped the command; that of Ctrl-C if it came before there was a `Run`."""
     return _caught[0] if _caught else signal.SIGINT
 
 
 @contextmanager
 def _signals(run: Run) -> Iterator[None]:
-    """Watch for signals in a thread of its own.
+    """Watch for signals in a separate thread.
 
     The interpreter runs handlers in the main thread between two Python instructions, and therefore not while a kernel computes there. The
-    system's own handler writes to the wake-up socket whatever the main thread does; a thread reads it and sets
-    the flag that kernels poll.
+    system's own handler writes to the wake-up socket whatever the main thread does; a thread reads it and sets the flag that kernels
+    poll.
     """
     import socket
 
@@ -143,7 +143,7 @@ def _signals(run: Run) -> Iterator[None]:
             raise KeyboardInterrupt
 
     def unraisable(lost: sys.UnraisableHookArgs) -> None:
-        """An interrupt that arrives while a finalizer runs is lost there: print nothing, and request another one."""
+        """An interrupt that arrives while a finalizer runs is lost there: print nothing, and request another interrupt."""
         if _caught and lost.exc_type is KeyboardInterrupt:
             theirs.send(AGAIN)
         else:

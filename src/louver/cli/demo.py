@@ -72,7 +72,7 @@ STEPS = (
         "every debit is dated, chained and paid only once.",
     ),
 )
-"""A question, the command that answers it, and what to look at."""
+"""A step of the demo: a question, the commands that answer it, and what to look at."""
 
 
 @command(app)
@@ -120,7 +120,7 @@ def _placed(word: str, out: Path) -> str:
 
 
 def _make_room(out: Path) -> None:
-    """An empty folder with the demo's mark; files left by an earlier demo are removed, anything else stays."""
+    """An empty folder with the demo's mark; files of an earlier demo are removed, and anything else is refused."""
     if (out / MARK).is_file():
         shutil.rmtree(out)
     elif out.is_dir() and any(out.iterdir()):

@@ -59,7 +59,8 @@ SpecFile = Annotated[
     typer.Option(metavar="FILE", help="TOML file with the same options, source and attributes."),
 ]
 SpecAgain = Annotated[
-    Path | None, typer.Option("--spec", metavar="FILE", help="The same, spelled as for the other verbs.")
+    Path | None,
+    typer.Option("--spec", metavar="FILE", help="The same, under the name used by the other verbs."),
 ]
 TYPES: dict[str, Any] = {"flag": bool, "int": int | None, "float": float | None}
 Command = Callable[..., int]
@@ -89,7 +90,7 @@ def command(
 ) -> Callable[[Command], Command]:
     """Register a function as a command.
 
-    Of its parameters, `given` becomes the options of the model (or `only` some) and, for a verb that opens data, of its
+    Of its parameters, `given` becomes the options of the model (only those in `only`, if given) and, for a verb that opens data, of its
     source; `run` is the command's `Run`; the others are Typer's.
     """
     content = [one for one in _options(model) if only is None or one.name in only]

@@ -59,7 +59,8 @@ def protect(
     else:
         lines = [repr(found)]
         if out is not None:
-            lines.append(f"Published: {printable(out)}" if found.published else "Not published.")
+            remedy = " --accept-unchecked publishes them anyway." if found.is_acceptable else ""
+            lines.append(f"Published: {printable(out)}" if found.published else f"Not published.{remedy}")
         say("\n".join(lines + ([] if html is None else [f"Report: {printable(html)}"])))
     return 0 if found.is_publishable else CHECK_FAILED
 

@@ -25,8 +25,7 @@ from louver.cli.parameters import (
 )
 from louver.errors import InputError
 from louver.report.page import check_page, write_page
-from louver.report.topdown import topdown_report
-from louver.report.topdown_plan import plan_report
+from louver.report.topdown import plan_report, topdown_report
 from louver.run import Run
 from louver.schema.validate import validated
 from louver.topdown import area, areas, check, estimate, export_nmf, extend, import_nmf, measure, plan

@@ -1,4 +1,4 @@
-"""Columns in memory: as codes into the list of their values, and the type of number that their text stands for."""
+"""Columns in memory: codes into the list of their values, and the type of number for which their text stands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CodedColumn:
     ----------
     name : str
     codes : ndarray of int32, shape (n,)
-        Position of each record's value in `values`; the number of values where it is missing.
+        Position of each record's value in `values`; the number of values if it is missing.
     values : StringArray
         The values that occur, as text.
     counts : ndarray of int64, shape (number of values,)
@@ -57,7 +57,7 @@ class CodedColumn:
 
     @property
     def n_alone(self) -> int:
-        """Records whose value no other record has."""
+        """Number of records whose value no other record has."""
         return int((self.counts == 1).sum()) + (self.n_missing == 1)
 
 
@@ -73,7 +73,7 @@ def read_coded(source: Source, names: Sequence[str], run: Run) -> tuple[CodedCol
 
 
 def coded_column(name: str, column: pa.ChunkedArray) -> CodedColumn:
-    """Read one column that is in memory."""
+    """Encode one column that is in memory."""
     texts = column.cast(pa.string()).combine_chunks()
     return _coded(name, [texts.dictionary_encode()])
 
@@ -125,7 +125,7 @@ def typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def number_type(column: pa.ChunkedArray) -> pa.DataType | None:
-    """The type of number that all values of a text column have; null where there is no value, None where some are not numbers."""
+    """The type of number that all values of a text column have; null if there is no value, None if some are not numbers."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
     values = pc.drop_null(pc.unique(column))

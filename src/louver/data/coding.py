@@ -1,7 +1,7 @@
 """From the text of a column to codes: SQL expressions on one side, label look-up on the other.
 
 A column of dates is read in one form: year first (ISO), day first, month first, digits alone (20200229) or with the name of the month
-(29feb2020). Times of day are dropped. Where day and month cannot be distinguished, the user has to say which comes first.
+(29feb2020). Times of day are dropped. If day and month cannot be distinguished, the user has to state which comes first.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ MAX_REMEMBERED = 100  # number of bad values kept to locate a row
 def text_sql(source: Source, column: str) -> str:
     """SQL for a column as text, NULL where the value is missing (empty text, NaN and codes of missing values included).
 
-    Whole floating-point numbers are written without a decimal point: a dataframe turns a column of integers
-    into floats as soon as one is missing.
+    Whole floating-point numbers are written without a decimal point, because a dataframe turns a column of integers into floats as soon as
+    one is missing.
     """
     source.check_column(column)
     kind, name = source.types[column], quoted(column)
@@ -75,7 +75,7 @@ def text_sql(source: Source, column: str) -> str:
 
 
 def number_sql(text: str, kind: Kind) -> str:
-    """SQL for the number that a text stands for, NULL where it is not a number (for an integer: not a whole number)."""
+    """SQL for the number for which a text stands, NULL where it is not a number (for an integer: not a whole number)."""
     value = f"TRY_CAST({text} AS DOUBLE)"
     valid = f"isfinite({value})"
     if kind is Kind.INTEGER:
@@ -84,7 +84,7 @@ def number_sql(text: str, kind: Kind) -> str:
 
 
 def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
-    """SQL for the label of the bin a text falls into: NULL where missing, empty where not a number."""
+    """SQL for the label of the bin into which a text falls: NULL where missing, empty where not a number."""
     assert recode.bins is not None
     labels = attribute.recoded(recode)[0].labels
     value = number_sql(text, attribute.kind)
@@ -100,7 +100,7 @@ def binned_sql(text: str, attribute: Attribute, recode: Recode) -> str:
 def find_row(source: Source, condition: str, **parameters: object) -> int:
     """Number of the first data row that meets an SQL condition; some row of `records` must meet it.
 
-    Rows are counted as they stand in the source, including those that `--where` leaves out.
+    Rows are counted as in the source, including those that `--where` leaves out.
     """
     # A scan keeps the order of the rows, and so does a window over all of them.
     is_hit = f"({source.condition}) AND ({condition})"
@@ -111,7 +111,7 @@ def find_row(source: Source, condition: str, **parameters: object) -> int:
 
 
 def is_numbers(texts: Collection[str]) -> bool:
-    """Whether texts are numbers: all of them are, and none has a zero in front, as codes have (01206).
+    """Whether texts are numbers: all of them are, and none has a leading zero, like a code (01206).
 
     Examples
     --------
@@ -122,7 +122,7 @@ def is_numbers(texts: Collection[str]) -> bool:
 
 
 def in_order(labels: Collection[str], missing: str | None) -> list[str]:
-    """Labels by number where all are numbers, else as text; missing last."""
+    """Labels in numeric order if all are numbers, otherwise in text order; missing last."""
     known = [label for label in labels if label != missing]
     if all(NUMBER.fullmatch(label) for label in known):
         known.sort(key=lambda label: (float(label), label))
@@ -184,7 +184,9 @@ class Coder:
 
     def _code_of(self, text: str | None) -> int:
         if self.attribute.labels and self.attribute.kind in (Kind.CATEGORY, Kind.ORDERED):
-            return self._look_up(text)  # equally fast, and the texts of millions of regions are not kept
+            return self._look_up(
+                text
+            )  # this is equally fast and does not keep the texts of millions of regions
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = self._look_up(text)
@@ -208,7 +210,7 @@ class Coder:
         return -1
 
     def _label_of(self, text: str) -> str | None:
-        """Label of a text, numbers in one notation; None where a number is expected and it is not one."""
+        """Label of a text, numbers in one notation; None if a number is expected and the text is not one."""
         if self.attribute.kind not in (Kind.INTEGER, Kind.NUMBER):
             return text or None
         value = float(text) if NUMBER.fullmatch(text.strip()) else math.nan
@@ -237,7 +239,7 @@ DIGITS = re.compile(r"(1[89]|2[01])[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01
 LEAST_DIGITS = 5
 """With fewer distinct values, eight digits are no evidence of dates."""
 MOST_YEARS = 300
-"""Dates spanning more years than this are taken to include codes such as 9999-12-31."""
+"""Dates spanning more years than this are assumed to include codes such as 9999-12-31."""
 
 ISO = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d")
 DAY_FIRST = ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y")
@@ -273,7 +275,7 @@ def date_form(texts: Collection[str], source: Source, column: str) -> Form | Non
 
 
 def _day_or_month_first(parts: list[tuple[str, str, str]], source: Source, column: str) -> Form | None:
-    """Whether day or month comes first: by `--date-order`, by numbers above twelve, or the day if points are the separators."""
+    """Whether day or month comes first: by `--date-order`, by numbers above twelve, or the day if the separators are points."""
     if source.date_order in ("dmy", "mdy"):
         return DAY_FIRST if source.date_order == "dmy" else MONTH_FIRST
     is_first_day = any(int(first) > 12 for first, _, _ in parts)
@@ -311,7 +313,7 @@ def date_sql(source: Source, column: str, text: str) -> str:
 
 
 def iso_day(text: str, form: Form) -> str | None:
-    """The ISO day of one text, None where it is not a date.
+    """The ISO day of one text, None if it is not a date.
 
     Examples
     --------
@@ -328,7 +330,7 @@ def iso_day(text: str, form: Form) -> str | None:
 
 
 def calendar_days(days: Collection[str], file: str, column: str) -> tuple[str, ...]:
-    """All ISO days of the years that some days span: which of them occur would reveal who is in the data.
+    """All ISO days of the years that the given days span, because the days that occur would reveal who is in the data.
 
     Raises
     ------

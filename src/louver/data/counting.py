@@ -1,8 +1,8 @@
 """Counts from records: each row counts as one, or a column holds its count (weight), or there is one column of counts per cell (wide).
 
-`--weight` names a column with the number of people that a row stands for. A column of incomes holds whole numbers too, and an audit of
-euros says nothing about people; a sampling weight says how many people a record represents, not how many were counted. Columns that
-look like either are refused.
+`--weight` names a column with the number of people that a row stands for. A column of incomes also contains whole numbers, but an audit of
+euros says nothing about people. A sampling weight is the number of people that a record represents, not the number of people counted.
+Columns that look like either are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from louver._arrays import Ints
 from louver.data.coding import Coder, binned_sql, date_sql, find_row, text_sql
 from louver.data.kinds import is_named_like_money, is_named_like_weight
-from louver.data.read import RECORDS, SAMPLE, SAMPLE_ROWS, Source
+from louver.data.read import RECORDS, SAMPLE, SAMPLE_ROWS, Source, quoted
 from louver.errors import InputError
 from louver.schema.attribute import Attribute, Kind
 from louver.schema.recode import Recode
@@ -38,7 +38,7 @@ COUNT_PROBLEMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wide:
-    """Columns of counts and the cell each one counts."""
+    """Columns of counts, and the cell that each of them counts."""
 
     columns: tuple[str, ...]
     attributes: tuple[Attribute, ...]
@@ -85,7 +85,7 @@ class Wide:
 
 
 def attribute_of(name: str, schema: Schema | None) -> tuple[Attribute, Recode | None]:
-    """A column as the schema describes it: its domain as read, and its recode."""
+    """A column as described by the schema: its domain as read, and its recode."""
     if schema is None or name not in schema.names:
         return Attribute(name=name), None
     return schema.attribute(name), schema.recode_of(name)
@@ -110,8 +110,8 @@ def counted_rows(
     Parameters
     ----------
     is_grouped : bool
-        Whether equal records become one row, by one GROUP BY, which holds or spills the distinct ones. Otherwise records come as they
-        are, in their original order, and reading stops at the first fault.
+        Whether equal records become one row, by one GROUP BY, which keeps the distinct ones in memory or spills them. Otherwise records are
+        returned unchanged, in their original order, and reading stops at the first fault.
     """
     keys = [coder.sql for coder in coders]
     weights = [_weight_sql(text_sql(source, column)) for column in columns]
@@ -183,8 +183,11 @@ ROUND = 100
 MOSTLY = 0.5
 LARGE = 1000
 FEWEST = 10
-"""Counts of people are seldom multiples of 100: where most are, and half of them are 1,000 or more, they look like money. Fewer rows
-than `FEWEST` are not enough to judge."""
+"""Counts of people are seldom multiples of 100: if most are, and half of them are 1,000 or more, they look like money. Fewer rows than
+`FEWEST` are not enough to decide."""
+REPEATED = 0.05
+"""A table of counts has one line for each cell. Where at least this share of the lines repeats another one, but for the weight, and most
+weights are more than 1, the lines look like the records of a sample."""
 
 
 def check_weight(source: Source, column: str) -> None:
@@ -193,7 +196,7 @@ def check_weight(source: Source, column: str) -> None:
     Raises
     ------
     InputError
-        Naming the column and what makes it suspicious.
+        Names the column and what makes it suspicious.
     """
     source.check_column(column)
     if source.is_weight_count:
@@ -222,8 +225,18 @@ def _reason(source: Source, column: str) -> str | None:
         f" FROM (SELECT {value} AS v FROM {view} LIMIT {SAMPLE_ROWS}) WHERE v > 0"
     )
     assert found is not None
+    if found["is_round"]:
+        return f"holds large numbers that are mostly multiples of {ROUND}, as amounts of money are"
+    others = ", ".join(quoted(name) for name in source.columns if name != column)
+    if not others:
+        return None
+    found = source.first_row(
+        f"SELECT count(*) >= {FEWEST} AND median(v) > 1 AND count(*) - count(DISTINCT hash(cell)) >= {REPEATED} * count(*) AS repeats"
+        f" FROM (SELECT {value} AS v, ({others},) AS cell FROM {view} LIMIT {SAMPLE_ROWS}) WHERE v > 0"
+    )
+    assert found is not None
     return (
-        f"holds large numbers that are mostly multiples of {ROUND}, as amounts of money are"
-        if found["is_round"]
+        "stands on many lines that are otherwise equal, as weights of a sample do"
+        if found["repeats"]
         else None
     )

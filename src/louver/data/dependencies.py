@@ -1,7 +1,7 @@
-"""Which column determines which: knowing the value of one gives that of the other, exactly or almost.
+"""Dependencies between columns: the value of one determines that of the other, exactly or almost.
 
-For columns A and B, every record but the first of each value of A is a trial: does it have the B that most records with its A
-have? A determines B if nearly all trials hit, far more than the commonest value of B alone would explain, and if that many hits are very
+For columns A and B, every record except the first of each value of A is a trial, and a hit if it has the B that most records with its A
+have. A determines B if nearly all trials are hits, far more than the commonest value of B alone would explain, and if so many hits are very
 unlikely by chance. Values of A that occur once do not count, so ids determine nothing here.
 """
 
@@ -27,10 +27,10 @@ CHANCE = 1e-6
 """Maximum probability that a table of independent columns shows any dependency."""
 LIKELY = 1e-3
 """Maximum probability for a column that determines another in all records of an audit: readers know which district lies in which region,
-and assuming too much can only make a verdict stricter."""
+and assuming too much knowledge can only make a verdict stricter."""
 SAMPLED_FROM = 2**18
 SAMPLE = 2**16
-SLACK = 0.02  # by how much the accuracy in a sample may be lower
+SLACK = 0.02  # amount by which the accuracy in a sample may be lower
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,9 @@ class Dependency:
     ----------
     determinant, dependent : str
     share : float
-        Share of the records, with a value in both, whose dependent is the commonest for their determinant.
+        Share of the records with a value in both columns whose dependent value is the commonest for their determinant.
     accuracy : float
-        Share of trials that hit; 1 where it is exact.
+        Share of trials that are hits; 1 if the dependency is exact.
     is_exact : bool
     """
 
@@ -88,9 +88,9 @@ def is_function(codes_a: Ints, codes_b: Ints, counts: Ints) -> bool:
     Parameters
     ----------
     codes_a, codes_b : ndarray of int64
-        Pairs of values that records have, each pair once.
+        Distinct pairs of values that occur in the records.
     counts : ndarray of int64
-        Records of each pair.
+        Number of records with each pair.
     """
     if len(np.unique(codes_a)) < len(codes_a) or not len(codes_a):
         return False
@@ -140,7 +140,7 @@ def _is_possible(a: CodedColumn, b: CodedColumn) -> bool:
 
 
 def _sample_of(a: CodedColumn) -> Ints | None:
-    """Positions of about 65,000 records: all records of sampled values of A if it has many; None where all records are used."""
+    """Positions of about 65,000 records: all records of sampled values of A if it has many; None if all records are used."""
     n_rows = len(a.codes)
     if n_rows <= SAMPLED_FROM:
         return None
@@ -152,7 +152,7 @@ def _sample_of(a: CodedColumn) -> Ints | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trials:
-    """Records with a value in both, trials among them, hits, and the share of the commonest B."""
+    """Records with a value in both columns, the trials among them, the hits, and the share of the commonest B."""
 
     n_records: int
     n_trials: int
@@ -183,7 +183,8 @@ class _Trials:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Kullback-Leibler divergence of two coins: n trials have that many hits with probability at most exp(-n times this) (Chernoff)."""
+    """Kullback-Leibler divergence of two Bernoulli distributions: n trials have this share of hits with probability at most exp(-n times
+    this) (Chernoff)."""
     rest = 0.0 if p >= 1 else (1 - p) * math.log((1 - p) / (1 - q))
     return p * math.log(p / q) + rest
 

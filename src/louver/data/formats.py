@@ -3,8 +3,8 @@
 `FORMATS` is the one list of file formats: `read` dispatches on it, the explorer accepts uploads by it, and messages are written from it. A
 new format is a line there and a reader in `read.READERS`.
 
-Files of Excel, Stata, SPSS and SAS become Arrow tables in memory (extra `formats`): numbers stay numbers, codes become their value
-labels, dates become text in ISO form, and whatever the program calls missing is missing. PostgreSQL results are copied batch by batch
+Files of Excel, Stata, SPSS and SAS become Arrow tables in memory (extra `formats`): numbers remain numbers, codes become their value
+labels, dates become text in ISO form, and values that the program calls missing are missing. PostgreSQL results are copied batch by batch
 into the private database (extra `postgres`).
 """
 
@@ -51,7 +51,7 @@ def read_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
     sheet : str, optional
         Required if there are several.
     header_row : int, optional
-        The row that names the columns, as the program numbers its rows; rows above it are skipped.
+        The row that names the columns, numbered as in the program; rows above it are skipped.
     """
     calamine = _extra("python_calamine", path)
     try:
@@ -79,9 +79,9 @@ def read_statistical(path: Path, encoding: str | None, keep_codes: bool = False)
 
     Notes
     -----
-    A column becomes its labels where every value that occurs has one; where some have none (a top code among ages), the
-    values stay as they are. Where two codes have one label, the code is added to it. A SAS catalog (.sas7bcat) of the
-    same name next to the file is read for its labels.
+    A column becomes its labels if every value that occurs has one; if some have none (a top code among ages), the values are left
+    unchanged. If two codes have the same label, the code is added to it. A SAS catalog (.sas7bcat) of the same name next to the file is
+    read for its labels.
     """
     pyreadstat, kind = _extra("pyreadstat", path), format_of(path)
     assert kind is not None
@@ -137,7 +137,7 @@ def column_of(values: Sequence[Any]) -> pa.Array:
 
 
 def labelled(values: Sequence[Any], labels: Mapping[Any, str]) -> Sequence[Any]:
-    """The values with their labels in place of codes, or as they are where a value has none.
+    """The values with their labels in place of codes, or unchanged if a value has none.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class Format:
     function : str
         For files of statistics programs, the pyreadstat function.
     is_uploaded : bool
-        Whether the explorer accepts it. A database holds more than one table, and views on other files.
+        Whether the explorer accepts it; not a database, which contains several tables and views on other files.
     """
 
     name: str

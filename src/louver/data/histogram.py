@@ -1,6 +1,6 @@
 """Histogram: a sparse, labelled, integer contingency table.
 
-It belongs on the confidential side of the wall: its counts are true counts.
+It belongs on the confidential side of the wall, because its counts are true counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Histogram"]
 MAX_COUNT = 2**63 - 1
 MAX_DENSE_CELLS = 2**28  # 2 GiB of counts
 MAX_AXES = 64  # of NumPy
-SMALL_TABLE_CELLS = 2**14  # below this, scattering into a dense array beats sorting
+SMALL_TABLE_CELLS = 2**14  # below this size, scattering into a dense array is faster than sorting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -38,7 +38,7 @@ class Histogram:
     attributes : tuple of Attribute
         The d dimensions.
     codes : ndarray of int64, shape (n, d)
-        Cells with a count, in lexicographic order, each once; read-only.
+        Distinct cells with a count, in lexicographic order; read-only.
     counts : ndarray of int64, shape (n,)
         Their counts, all positive; read-only.
 
@@ -195,7 +195,7 @@ class Histogram:
 
 
 def _as_integers(values: ArrayLike, what: str) -> Ints:
-    """A 64-bit copy; anything that is not a whole number in range is refused, not rounded."""
+    """A 64-bit copy; values that are not whole numbers in range are refused, not rounded."""
     array: NDArray[Any] = np.asarray(values)
     if array.size == 0:
         return np.zeros(array.shape, dtype=np.int64)

@@ -1,7 +1,8 @@
-"""Counts of records with the sum of their keys: a number for each set of records, the same wherever the set is counted.
+"""Counts of records with the sum of their keys, a number that is the same wherever a set of records is counted.
 
-A record's key is 64 bits of a hash, under a secret, of the text of its person. The sum of the keys modulo 2^64 belongs to the set of
-records, in whatever order, file or table they are counted, if the text of every person is the same; without the secret it reveals nothing.
+A record's key is 64 bits of a hash, under a secret, of the text of its person. The sum of the keys modulo 2^64 depends only on the set of
+records, whatever the order, file or table in which they are counted, as long as the text of every person is the same; without the secret it
+reveals nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ HELD = "keyed"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyedCounts:
-    """The combinations of some columns that occur.
+    """The combinations of values that occur in some columns.
 
     Attributes
     ----------
@@ -51,14 +52,14 @@ def keyed_counts(
     Parameters
     ----------
     person : str
-        Column with a different value in every record.
+        Column with a distinct value in every record.
     secret : str
-        Secret letters and digits.
+        A secret of letters and digits.
 
     Raises
     ------
     InputError
-        On a missing value, and where two records have the same person.
+        On a missing value, or if two records have the same person.
 
     Notes
     -----
@@ -102,7 +103,7 @@ def _refuse_missing(source: Source, name: str, text: str) -> None:
 
 
 def _refuse_twice(source: Source, person: str, text: str) -> None:
-    """Refuse two records of one person: they would have the same key, and the key of a set with both would show it."""
+    """Refuse two records of one person: they would have the same key, which the key of a set with both would reveal."""
     found = source.first_row(f"SELECT {text} AS person FROM records GROUP BY 1 HAVING count(*) > 1 LIMIT 1")
     if found is not None:
         row = find_row(source, f"{text} = $twice", twice=found["person"])

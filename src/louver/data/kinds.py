@@ -1,8 +1,8 @@
-"""What kind of data a column holds, and whether it may identify people, guessed from its values and its name.
+"""The kind of data in a column, and whether it may identify people, guessed from its values and its name.
 
-It is a guess: "3" may be a number, a rank or the code of a category. The thresholds are stated here for every verb, and each guess
-comes with its reason in words. A column identifies people if nearly all its values are different; it reveals another column if its
-value determines the other's (`louver.data.dependencies`).
+It is a guess: "3" may be a number, a rank or the code of a category. The thresholds are stated here for every verb, and each guess comes
+with its reason in words. A column identifies people if nearly all its values are distinct; it reveals another column if its value
+determines that of the other (`louver.data.dependencies`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ STEP = r"^([<>]=?\s?)?[0-9]+(\.[0-9]+)?\s*([-–+.):]|to |bis )"  # "0-4", "85+"
 
 
 class ColumnKind(StrEnum):
-    """What the values of a column are."""
+    """The kind of the values of a column."""
 
     ID = "id"
     CATEGORY = "category"
@@ -76,7 +76,7 @@ class ColumnKind(StrEnum):
 
 
 def guess_kind(column: CodedColumn) -> tuple[ColumnKind, str]:
-    """The kind, and why."""
+    """The kind, with the reason."""
     if not column.n_values:
         return ColumnKind.EMPTY, "has no value at all"
     is_various = column.n_known >= LEAST_RECORDS and column.n_values >= NEARLY_ALL * column.n_known
@@ -111,7 +111,7 @@ def _kind_of_numbers(column: CodedColumn, is_various: bool) -> tuple[ColumnKind,
 
 
 def _is_numbering(column: CodedColumn, numbers: Floats) -> bool:
-    """Whether values follow the order of the file, all have one length, or leave few gaps."""
+    """Whether values follow the order of the file, have equal lengths, or leave few gaps."""
     if column.n_values >= DENSE * (numbers.max() - numbers.min() + 1):
         return True
     known = column.codes[column.codes < column.n_values]
@@ -132,22 +132,22 @@ def _words(column: CodedColumn, is_various: bool) -> tuple[ColumnKind, str]:
 
 
 def _all(values: pa.StringArray, pattern: str) -> bool:
-    """Whether all values match; most columns that do not match fail early."""
+    """Whether all values match; for most other columns, a mismatch is found early."""
     start = values.slice(0, LOOKED_AT_FIRST)
     return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() for part in (start, values))
 
 
 LIKE_A_UNIT = "each value groups a few records, like a household number"
 NEARLY_UNIQUE = 0.05
-"""A column identifies people by itself if at least this share of records has a unique value; a single such record is ignored."""
+"""A column identifies people by itself if at least this share of records has a unique value; a single record is ignored."""
 MOST_RUNS = 1.5
-"""In a column of units, records of a unit stand next to each other: at most this many runs of equal values per value on average."""
+"""In a column of units, records of a unit are adjacent: at most this many runs of equal values per value on average."""
 UNIT_ALONE = 0.5
 """In a column of units, less than this share of records has a unique value."""
 LEAST_UNITS = 0.02
 MOST_IN_UNIT = 20.0
-"""A unit (household, business) has several records on average, but at most this many, and there are many units. It is named like one, or
-determines other columns and does not have the name of anything else."""
+"""A unit (household, business) has several records on average, but at most this many, and there are many units. Its name suggests a
+unit, or it determines other columns and its name suggests nothing else."""
 
 DIRECT = (
     "name surname firstname lastname forename email mail phone mobile ssn passport iban address street ip"
@@ -185,7 +185,7 @@ WORDS = {
 
 
 def why_telling(column: CodedColumn, kind: ColumnKind) -> str | None:
-    """Why a column identifies people by itself, worded to follow its name; None if it does not."""
+    """Why a column identifies people by itself, in words that follow its name; None if it does not."""
     words = words_of(column.name)
     if kind is ColumnKind.EMPTY or column.n_values < 2:
         return None
@@ -227,7 +227,7 @@ def is_named_like_unit(name: str) -> bool:
 
 
 def may_be_unit(column: CodedColumn, kind: ColumnKind) -> bool:
-    """Whether a column may identify units, whatever its name; it does if it also determines other columns."""
+    """Whether a column may identify units, whatever its name; it is one if it also determines other columns."""
     is_other = bool(words_of(column.name) & (WORDS["quasi"] | WORDS["sensitive"])) or is_named_like_money(
         column.name
     )
@@ -235,14 +235,14 @@ def may_be_unit(column: CodedColumn, kind: ColumnKind) -> bool:
 
 
 def _stands_together(column: CodedColumn) -> bool:
-    """Whether records with the same value are adjacent, as members of a household are; amounts of money are not."""
+    """Whether records with the same value are adjacent, like members of a household; equal amounts of money are not."""
     known = column.codes[column.codes < column.n_values]
     n_runs = 1 + int((known[1:] != known[:-1]).sum())
     return n_runs <= MOST_RUNS * column.n_values
 
 
 def is_unit(column: CodedColumn, kind: ColumnKind) -> bool:
-    """Many values with a few records each."""
+    """Whether a column has many values with a few records each."""
     if kind in (ColumnKind.NUMBER, ColumnKind.DATE, ColumnKind.TEXT) or not column.n_values:
         return False
     mean_size = column.n_known / column.n_values

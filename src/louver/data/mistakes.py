@@ -1,7 +1,7 @@
 """Common mistakes in files, found from their first rows: a missing header, misspelt columns, numbers with commas.
 
-"16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories. So numbers with
-commas are refused unless they are declared, and then read as numbers.
+"16090,69" is text to every reader that expects a point, and a column of exact incomes would pass for categories. So numbers with commas are
+refused unless they are declared; then they are read as numbers.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def check_commas(source: Source, view: str) -> None:
 
 
 def with_points(source: Source, view: str) -> str:
-    """SQL for all columns with points in the place of decimal commas.
+    """SQL for all columns with points in place of decimal commas.
 
     Raises
     ------
     InputError
-        On a number with points between thousands: "1.234" could be either.
+        On a number with points as thousands separators: "1.234" is ambiguous.
     """
     texts = {column for column, kind in source.types.items() if kind == "VARCHAR"}
     _check_grouped(source, view, sorted(texts))
@@ -101,7 +101,7 @@ MAX_SUGGESTED = 3
 NAME_SAMPLE_ROWS = 10_000
 MOSTLY = 0.5
 VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ -]*|\S+@\S+")
-"""Things that are values rather than names: a number, a date, a time, an address."""
+"""Texts that are values rather than names: a number, a date, a time, an address."""
 
 
 def no_such_column(source: Source, column: str, *, has_header: bool) -> InputError:
@@ -110,7 +110,7 @@ def no_such_column(source: Source, column: str, *, has_header: bool) -> InputErr
     Parameters
     ----------
     has_header : bool
-        The names come from the first line of a text file. If that line looks like data, none of it is quoted.
+        Whether the names come from the first line of a text file. If that line looks like data, none of it is quoted.
     """
     if has_header and _looks_like_data(source):
         advice = "its first line looks like data; add a line with the column names."

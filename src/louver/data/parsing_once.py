@@ -1,8 +1,8 @@
 """Text files that several readers of one call share: parsed once, into a private database, and hashed in the same pass.
 
-A call with a register or a ledger reads its records for several reasons: who is in them, what is published of them, and whether they
-are the data that were paid for. Inside `parsing_once` a text file is parsed at the first reading and kept as it is, every column as
-text; later readings make their own views of it. A file that changed meanwhile is parsed again. A file of more than `LARGEST` bytes of
+A call with a register or a ledger reads its records for several purposes: to recognise the people in them, to publish, and to check that
+they are the data that were paid for. Inside `parsing_once`, a text file is parsed at the first reading and kept with every column as text;
+later readings create their own views of it. A file that has changed in the meantime is parsed again. A file of more than `LARGEST` bytes of
 text is not kept, because its copy would take twice as much memory or disk.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 LARGEST = 1 << 30
-"""Bytes of text in the largest file that is kept."""
+"""Maximum number of bytes of text in a file that is kept."""
 
 GZIP_RATIO = 5
 """Approximate bytes of text per compressed byte."""
@@ -53,7 +53,7 @@ Key = tuple[object, ...]
 
 @dataclass(slots=True)
 class _Parsed:
-    """A database with the rows of a file; None where the file cannot be parsed."""
+    """A database with the rows of a file; None if the file cannot be parsed."""
 
     connection: duckdb.DuckDBPyConnection | None
     scratch: Scratch
@@ -66,7 +66,7 @@ class _Parsed:
 
 @dataclass(slots=True)
 class _Shared:
-    """What was parsed in a call, by file, its time of change and how it is read."""
+    """The files parsed in a call, by path, time of change and options of reading."""
 
     files: dict[Key, _Parsed] = field(default_factory=dict)
     is_over: bool = False
@@ -82,7 +82,7 @@ _shared: ContextVar[_Shared | None] = ContextVar("_shared", default=None)
 
 @contextmanager
 def parsing_once(is_needed: bool = True) -> Iterator[None]:
-    """Keep what is parsed in the block for other readers in it; a block inside another one belongs to that."""
+    """Keep files parsed in the block for other readers in it; a nested block is part of the outer one."""
     if not is_needed or _shared.get() is not None:
         yield
         return
@@ -106,7 +106,7 @@ def is_parsing_once() -> bool:
 
 
 def forget_parsed() -> None:
-    """Free what is kept before the block ends, where nobody will read it again; from here on nothing is kept."""
+    """Release kept files before the block ends, if they will not be read again; from here on nothing is kept."""
     shared = _shared.get()
     if shared is not None:
         shared.close()
@@ -130,9 +130,9 @@ def connect(scratch: Scratch) -> duckdb.DuckDBPyConnection:
     )
     _begin(connection)
     with suppress(duckdb.Error):
-        # Encrypt records spilled to disk where this version of DuckDB can do so without an extension. Its built-in cipher is called
-        # unsafe because its random numbers are ordinary ones: this suffices for the file of a killed process; while
-        # the process runs, the folder's permissions keep others out.
+        # Encrypt records spilled to disk if this version of DuckDB can do so without an extension. Its
+        # built-in cipher is called unsafe because its random numbers are not cryptographic. This is enough
+        # for the file of a killed process; while the process runs, the folder's permissions keep others out.
         connection.execute("SET force_mbedtls_unsafe = true; SET temp_file_encryption = true")
     return connection
 
@@ -144,12 +144,12 @@ def _begin(connection: duckdb.DuckDBPyConnection) -> None:
 def parsed(
     path: Path, options: Sequence[str], *, is_compressed: bool, run: Run
 ) -> duckdb.DuckDBPyConnection | None:
-    """A connection of its own to the parsed rows (table `ROWS`); None where the file is not kept.
+    """A separate connection to the parsed rows (table `ROWS`); None if the file is not kept.
 
     Parameters
     ----------
     options : sequence of str
-        What `read_csv` is given besides the file.
+        Arguments of `read_csv` in addition to the file.
     """
     shared = _open_block()
     if shared is None:
@@ -169,10 +169,10 @@ def parsed(
 def parse_and_hash(
     path: Path, options: Sequence[str], *, update: Callable[[bytes], object], run: Run
 ) -> bool:
-    """Parse a file for later readers and give `update` all its bytes in the same pass; False where nothing was done.
+    """Parse a file for later readers and pass all its bytes to `update` in the same pass; False if nothing was done.
 
-    The parser reads from a pipe what is hashed, so that the hash is that of the parsed bytes. Not for compressed files, whose last
-    rows DuckDB loses when it reads them from a pipe.
+    The parser reads the hashed bytes from a pipe, so that the hash is that of the parsed bytes. This does not apply to compressed files,
+    whose last rows DuckDB loses when it reads them from a pipe.
     """
     shared = _open_block()
     if shared is None or not os.path.exists("/dev/fd"):
@@ -214,7 +214,7 @@ def _parse(place: str, options: Sequence[str], run: Run) -> _Parsed:
                 f"CREATE TABLE {ROWS} AS SELECT * FROM read_csv({', '.join([place, *options])})"
             )
         return _Parsed(connection, scratch)
-    except duckdb.Error:  # the reader who needs the faulty rows says what is wrong with them
+    except duckdb.Error:  # the reader that needs the faulty rows reports what is wrong with them
         connection.close()
         return _Parsed(None, scratch)
     except BaseException:
@@ -257,7 +257,7 @@ def _parse_and_hash(
 
 
 def _write(pipe: int, block: bytes) -> bool:
-    """Write all of a block; False where nobody reads any more."""
+    """Write all of a block; False if the pipe is no longer read."""
     rest = memoryview(block)
     try:
         while rest:

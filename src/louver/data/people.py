@@ -2,7 +2,7 @@
 
 The same data give the same fingerprint. A sketch recognises the same people: neither row order nor the type or spelling of a value matters
 (`7`, `7.0` and `007` are one value). Columns may have been added, dropped or renamed, and records added or removed:
-`Census.compare` says how many people two sets have in common. Without the key, neither reveals anything.
+`Census.compare` estimates how many people two sets have in common. Without the key, neither reveals anything.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hmac
 import json
 import math
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,10 +35,10 @@ SAMPLE = 2048
 """Number of distinct records, and of distinct persons, whose hashes a sketch keeps."""
 
 ENOUGH = 20
-"""If full overlap would give at least this many hits, no hits mean no overlap."""
+"""If full overlap would give at least this many hits, having no hits means no overlap."""
 
 EXACT = 1 << 53
-"""From this number on, a floating-point number is not exact, so large whole numbers are compared as text."""
+"""From this size on, floating-point numbers are not exact, so large whole numbers are compared as text."""
 
 Hashes = NDArray[np.uint64]
 MODULUS = 1 << 64
@@ -73,17 +74,17 @@ class Sketch:
     people : int
         Records, or the sum of their counts.
     columns : tuple of str
-        All columns but that of counts, in order of their names.
+        All columns except that of counts, in order of their names.
     totals : tuple of int
         For each column the sum of the hashes of all its values, modulo 2^64: any change of any value changes it.
     whole : int
-        The same of complete records.
+        The same sum for complete records.
     counts : int64 (rows,)
         How often each record of the sample occurs.
     sample : uint64 (rows, columns)
-        Hashes of the values of the SAMPLE different records whose own hashes are smallest.
+        Hashes of the values of the SAMPLE distinct records with the smallest hashes.
     persons : Persons or None
-        Where a column distinguishes persons.
+        The persons, if a column distinguishes them.
     """
 
     people: int
@@ -134,7 +135,7 @@ class Sketch:
 
     @property
     def different(self) -> float:
-        """Different records, estimated from the sample where it does not hold them all."""
+        """Number of distinct records, estimated from the sample if it does not contain all of them."""
         return self.people * len(self.counts) / max(1, int(self.counts.sum()))
 
     @property
@@ -149,16 +150,16 @@ class Common:
     Attributes
     ----------
     is_same : bool
-        Whether they are the same records: equally many people, and the same values in every column that both have.
+        Whether they are the same records: the same number of people, and the same values in every column that both have.
     of_earlier, of_these : float or None
-        Estimated share of the people of the earlier records who are in these, and of these who were in the earlier ones;
-        None where they are not known. Records that agree in all shared columns are taken for the same people, so the shares tend to be too
-        high rather than too low.
+        Estimated share of the people of the earlier records who are in these, and of these who were in the earlier ones; None if they are
+        not known. Records that agree in all shared columns are assumed to be the same people, so the shares tend to be too high rather than
+        too low.
     is_too_few : bool
-        Whether the shares are unknown because one of the sets is too small for the sample: nobody was found, but nobody need have been,
-        even if all its people were in the other. Otherwise they are unknown because the two have no column in common.
+        Whether the shares are unknown because one of the sets is too small for the sample: nobody was found, which could happen even if all
+        its people were in the other. Otherwise they are unknown because the two have no column in common.
     columns : tuple of str
-        By what people were recognised: names of columns, as in the earlier records.
+        Names, as in the earlier records, of the columns by which people were recognised.
     """
 
     is_same: bool
@@ -208,8 +209,8 @@ class Census:
 
     Notes
     -----
-    **Cost**: `sketch` and each call of `compare` read the records once, with a hash for each value; memory for one batch
-    and a sample. A column of persons costs another pass, which the database spills to disk where it must.
+    **Cost**: `sketch` and each call of `compare` read the records once, with a hash for each value; memory for one batch and a sample. A
+    column of persons costs another pass, which the database spills to disk if necessary.
     """
 
     def __init__(
@@ -256,7 +257,7 @@ class Census:
         )
 
     def compare(self, own: Sketch, earlier: Sequence[Sketch]) -> list[Common]:
-        """What these records (`own` is their sketch) have in common with each of several earlier sets."""
+        """The overlap of these records (`own` is their sketch) with each of several earlier sets."""
         looked_up = [_Lookup.of(self, own, one) for one in earlier]
         names = tuple(dict.fromkeys(name for one in looked_up for name in one.columns.values()))
         place_of = {name: place for place, name in enumerate(names)}
@@ -268,7 +269,7 @@ class Census:
         return [self._by_person(own, one, common) for one, common in zip(earlier, found, strict=True)]
 
     def _by_person(self, own: Sketch, earlier: Sketch, common: Common) -> Common:
-        """Shares of persons instead of records, where both sketches have them."""
+        """Shares of persons instead of records, if both sketches have them."""
         if own.persons is None or earlier.persons is None:
             return common
         sought, column = earlier.persons, own.persons.column
@@ -320,7 +321,7 @@ class Census:
             yield hashes[is_counted], weights[is_counted]
 
     def _hash_sql(self, column: str) -> str:
-        """SQL for the keyed hash of a value: of its number if it is one, else of its text in lower case."""
+        """SQL for the keyed hash of a value: of its number if it is one, otherwise of its text in lower case."""
         text = f"CAST({text_sql(self._source, column)} AS VARCHAR)"
         number = f"TRY_CAST({text} AS DOUBLE)"
         digits = f"regexp_extract(trim({text}), '^([+-]?[0-9]+)([.]0*)?$', 1)"
@@ -342,7 +343,7 @@ class Census:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Lookup:
-    """The sample of earlier records, sought among these.
+    """A search for a sample of earlier records among these.
 
     Attributes
     ----------
@@ -351,7 +352,7 @@ class _Lookup:
     is_every : bool
         Whether these have every column of the earlier ones, with the same values as far as each column shows.
     keys, wanted, found : arrays
-        Different records of the sample by the shared columns, how often each occurs there, and here.
+        Distinct records of the sample by the shared columns, and how often each occurs there and here.
     """
 
     earlier: Sketch
@@ -376,9 +377,7 @@ class _Lookup:
         is_equal = own.people == earlier.people and len(equal) == len(shared) > 0
         used = shared
         if own.people == earlier.people and any(_varies(earlier, name) for name in equal):
-            used = (
-                equal  # values of a column that was corrected or recoded say nothing about who is in the data
-            )
+            used = equal  # values of a column that was corrected or recoded do not show who is in the data
         places = [earlier.columns.index(name) for name in used]
         multipliers = census._multipliers(tuple(used))
         rows = _row_hashes(earlier.sample[:, places], multipliers)
@@ -424,12 +423,12 @@ class _Lookup:
 
 
 def _expected(n_sampled: int, n_earlier: float, n_these: float) -> float:
-    """Expected hits in a sample of the earlier ones if the smaller set is contained in the other; infinite if the sample is complete."""
+    """Expected hits in a sample of the earlier records if the smaller set is contained in the other; infinite if the sample is complete."""
     return math.inf if n_sampled < SAMPLE else n_sampled * min(1.0, n_these / n_earlier)
 
 
 def _shared(own: Sketch, earlier: Sketch) -> dict[str, str]:
-    """Columns matched by name, and others that hold exactly the same values under another name."""
+    """Columns matched by name, and other columns with exactly the same values under another name."""
     shared = {name: name for name in earlier.columns if name in own.columns}
     free = {total: name for name, total in zip(own.columns, own.totals, strict=True) if name not in shared}
     for name, total in zip(earlier.columns, earlier.totals, strict=True):
@@ -465,7 +464,7 @@ def _unpacked(text: str) -> Hashes:
 
 
 def in_percent(share: float | None) -> str:
-    """A share in words; none and all only where exact.
+    """A share in words; "none" and "all" only if exact.
 
     Examples
     --------
@@ -497,14 +496,14 @@ def fingerprint(
     run : Run, optional
         Checked for cancellation while hashing.
     **reading
-        How `open_source` reads the data, which does not change the identity of the data: a ledger is bound to the whole source, and two
-        filters of it spend from one budget.
+        Options of `open_source`, which do not change the identity of the data: a ledger is bound to the whole source, and two filters of it
+        spend from one budget.
 
     Notes
     -----
-    A file is hashed byte by byte, so the same records in another format count as other data. Records of a dataframe or of
-    a table in a database (a DuckDB file too: it may hold many tables, and views on other files) are hashed one by one and
-    the hashes added up, so their order does not matter; the names of the columns are hashed with them.
+    A file is hashed byte by byte, so the same records in another format count as other data. Records of a dataframe or of a table in a
+    database (including a DuckDB file, which may contain many tables and views on other files) are hashed one by one and the hashes are
+    added up, so their order does not matter; the names of the columns are hashed with them.
     """
     is_file = isinstance(data, str | os.PathLike) and not (
         str(data).startswith(POSTGRES_SCHEMES) or _is_database(data)
@@ -529,19 +528,24 @@ def has_same_records(
     one: str | os.PathLike[str] | ArrowStream,
     other: str | os.PathLike[str] | ArrowStream,
     *,
+    weight: str | None = None,
     table: str | None = None,
     query: str | None = None,
     run: Run | None = None,
 ) -> bool:
-    """Whether two sources hold the same columns and records, whatever their order, format and line endings.
+    """Whether two sources hold the same records as far as the columns show that both have, whatever their order and format.
 
-    `table` and `query` are those of `other`. False also if one of them cannot be read as a table.
+    `weight` names the column of counts of both; `table` and `query` are those of `other`. False also if one of them cannot be read as a
+    table.
     """
+    secret = secrets.token_bytes(32)
     try:
-        names = _columns(one)
-        if names != _columns(other, table, query):
-            return False
-        return _record_sum(one, None, None, run, names) == _record_sum(other, table, query, run, names)
+        with open_source(other, table=table, query=query, decimal_mark=".", run=run) as source:
+            known = Census(source, secret, weight=weight).sketch()
+        with open_source(one, decimal_mark=".", run=run) as source:
+            census = Census(source, secret, weight=weight)
+            own = census.sketch()
+            return own.digest == known.digest or census.compare(own, [known])[0].is_same
     except Cancelled:
         raise
     except LouverError:
@@ -560,25 +564,17 @@ def _file_hash(path: Path, secret: bytes, run: Run, parsing: Mapping[str, Any]) 
     return keyed.digest()
 
 
-def _columns(
-    data: str | os.PathLike[str] | ArrowStream, table: str | None = None, query: str | None = None
-) -> list[str]:
-    with open_source(data, table=table, query=query, decimal_mark=".") as source:
-        return sorted(source.columns)
-
-
 def _record_sum(
     data: str | os.PathLike[str] | ArrowStream,
     table: str | None,
     query: str | None,
     run: Run | None,
-    names: Sequence[str] = (),
 ) -> bytes:
-    """Sum of the hashes of all records, modulo 2^256, with their columns in the order of `names`, or else in the order found."""
+    """Sum of the hashes of all records, modulo 2^256, with their columns in the order found."""
     total = 0
     with open_source(data, table=table, query=query, decimal_mark=".", run=run) as source:
         # Each value is preceded by its length, so that no two records have the same bytes.
-        names = names or source.columns
+        names = source.columns
         columns = [f"coalesce(CAST({quoted(name)} AS VARCHAR), chr(0))" for name in names]
         text = " || ".join(f"length({column}) || ':' || {column}" for column in columns)
         for batch in source.batches(f"SELECT sha256({text}) AS digest FROM records"):

@@ -1,7 +1,7 @@
 """Opening records: one reader on DuckDB for files, databases and dataframes.
 
-Nothing else in louver opens confidential data. DuckDB's and the drivers' own messages may quote values, so
-none of them leaves this module; its own messages name file, column and row.
+Nothing else in louver opens confidential data. Messages of DuckDB and the drivers may quote values, so none of them leaves this module; its
+own messages name file, column and row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["POSTGRES_SCHEMES", "Source", "name_of", "open_source", "parse_while_
 
 BATCH_ROWS = 2**17
 LARGE = 16 << 20
-"""Largest file of another program, in bytes, that is read in half a second or less."""
+"""Size in bytes up to which a file of another program is read in about half a second."""
 RAW, WHOLE, RECORDS = "raw", "whole", "records"
 """Views, each built on the previous one: the data as stored; as read, with every row; the rows that `--where` selects."""
 
@@ -51,7 +51,7 @@ SAMPLE = "sample"
 SAMPLE_ROWS = 100_000
 """The first rows as stored, used for every inspection of the data before the actual reading."""
 SAMPLE_BUFFER = 1 << 20
-"""Bytes read ahead for the sample of a text file; DuckDB's default of 32 MB would cover most of a file."""
+"""Bytes read ahead for the sample of a text file; DuckDB's default of 32 MB would cover most files."""
 
 
 class ArrowStream(Protocol):
@@ -67,7 +67,7 @@ class Source:
     Parameters
     ----------
     name : str
-        Its name in messages: the file name without its folder.
+        Name in messages: the file name without its folder.
     connection : DuckDBPyConnection
         Private in-memory database with the view `records` on the data, and the view `whole`, which also has the rows that `--where` leaves
         out.
@@ -80,7 +80,7 @@ class Source:
     missing_code : mapping
         Column, or `*` for all, -> values that stand for missing.
     is_weight_count : bool
-        A column of weights counts people, even if it looks like money or a weight.
+        Whether a column of weights counts people, even if it looks like money or a weight.
     date_order : str, optional
         Order of day, month and year in dates that can be read in several ways: dmy, mdy or ymd.
     """
@@ -109,7 +109,7 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether the source knows no types: CSV and TSV."""
+        """Whether the source has no types, as in CSV and TSV."""
         return self._header is not None
 
     @property
@@ -211,7 +211,7 @@ class Source:
         return None
 
     def estimate_rows(self) -> int:
-        """How many records there are, for progress: counted, or for a text file estimated from the length of its first rows."""
+        """Number of records, for progress: counted or, for a text file, estimated from the length of its first rows."""
         if self._text is None or not self._is_file:
             found = self.first_row(f"SELECT count(*) AS n FROM {RECORDS}")
             return 0 if found is None else int(found["n"])
@@ -284,26 +284,26 @@ def open_source(
         A `.csv`, `.csv.gz`, `.tsv`, `.tsv.gz` or `.parquet` file; a `.duckdb` or `.db` file, with `table`; a file of Excel,
         Stata, SPSS or SAS; a `postgresql://` uri, with `table` or `query`; or a dataframe with the Arrow interface.
     table : str, optional
-        Table or view, with its schema in front where needed ("census.persons"); the sheet of an Excel file.
+        Table or view, preceded by its schema if needed ("census.persons"); the sheet of an Excel file.
     query : str, optional
         SQL run by the PostgreSQL server in a read-only transaction.
     decimal_mark : {".", ","}, optional
-        What marks decimals in numbers that are text. Without it, a column that seems to use a comma is refused.
+        The decimal mark of numbers that are text. Without it, a column that seems to use a comma is refused.
     encoding, delimiter : str, optional
-        Of separated text; an encoding also of a file of Stata, SPSS or SAS that does not state its own.
+        Encoding and delimiter of separated text; the encoding also of a file of Stata, SPSS or SAS that does not state its own.
     keep_codes : bool
         Ignore the value labels of Stata, SPSS and SAS files.
     where : str, optional
         Condition on the rows, see `louver.schema.where`.
     header_row : int, optional
-        Row of separated text or of a sheet that names the columns, counted from 1. Without it the first row does, and is refused
-        where it looks like a title.
+        Row of separated text or of a sheet that names the columns, counted from 1. Without it, the first row is used, and refused if it
+        looks like a title.
     missing_code : mapping, optional
         Column, or `*` for all, -> values that stand for missing; `read_all` keeps them.
     date_order : {"dmy", "mdy", "ymd"}, optional
         Order of day, month and year in dates that can be read in several ways.
     weight_is_count : bool
-        A column of weights counts people, even if it looks like money or a sampling weight.
+        Whether a column of weights counts people, even if it looks like money or a sampling weight.
     run : Run, optional
         Checked for cancellation while reading.
 
@@ -319,7 +319,7 @@ def open_source(
 
     Notes
     -----
-    **Cost**: files are read where they are, batch by batch; DuckDB uses at most 1 GB and spills to a private folder, which is removed with
+    **Cost**: files are read in place, batch by batch; DuckDB uses at most 1 GB and spills to a private folder, which is removed with
     the source. Files of Excel, Stata, SPSS and SAS, and text that is not UTF-8, are held in memory.
     Nothing is downloaded.
     """
@@ -432,12 +432,12 @@ def _read_foreign(run: Run, read: Callable[..., pa.Table], path: Path, *how: Any
 
 
 def _attach_separated(source: Source, path: Path, reading: _ReadingOptions) -> None:
-    """Every column as text: labels such as "01" keep their zeros."""
+    """Attach every column as text, so that labels such as "01" keep their zeros."""
     text = text_file(path, reading.encoding, source._scratch.path, source._held)
     header = read_header(text, reading.delimiter, reading.header_row)
     source._text, source._header = text, header
     options = _parsing_options(text, header)
-    # A file in another encoding is parsed from a copy, whose name says nothing about what is in it.
+    # A file in another encoding is parsed from a copy, whose name does not show its content.
     own = text.path == path and parsed(path, options, is_compressed=text.is_compressed, run=source.run)
     if own:
         source.connection.close()
@@ -478,9 +478,9 @@ def parse_while_hashing(
     header_row: int | None = None,
     encoding: str = "utf-8",
 ) -> bool:
-    """Give all bytes of a text file to `update` while it is parsed for later readers; False where nothing was done.
+    """Pass all bytes of a text file to `update` while it is parsed for later readers; False if nothing was done.
 
-    Only inside `parsing_once`. A file that cannot be read is left to the reader, who says why.
+    Works only inside `parsing_once`. A file that cannot be read is left to the reader, which reports why.
     """
     kind = format_of(path)
     if not is_parsing_once() or kind is None or kind.reader != "separated" or encoding != "utf-8":
@@ -581,7 +581,7 @@ def _create_view(source: Source, relation: str, view: str = RAW, fields: str = "
 
 
 def _describe(source: Source) -> None:
-    """Names and types of the columns, and whether there is any row."""
+    """Determine names and types of the columns, and whether there is any row."""
     for batch in source.batches(f"SELECT column_name, column_type FROM (DESCRIBE {RAW})"):
         source.types.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     batches = []

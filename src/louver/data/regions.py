@@ -1,7 +1,7 @@
-"""The tree of regions, level by level, from the root to the leaves. It is public.
+"""The tree of regions, level by level, from the root to the leaves, which is public.
 
-Every level lists its regions in ascending order of their labels, and the children of a region stand next to each other in
-the level below. Verbs differ in where the root comes from and in how a region is named: each has its own way to build one.
+Every level lists its regions in ascending order of their labels, and the children of a region are adjacent in the level below. Verbs differ
+in the origin of the root and in the names of regions, so each has its own way to build a tree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RegionTree:
     leaf_labels : sequence of tuple of str
         For every leaf, the values of the data's region columns: its labels from the first column on, or only its code.
     starts : tuple of ndarray of int64
-        For each level but the last: region i has the children starts[i] to starts[i + 1] of the next one.
+        For each level but the last: region i has the children starts[i] to starts[i + 1] of the next level.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class RegionTree:
         names : sequence of str
             Names of the levels.
         lengths : sequence of int
-            Prefix lengths, increasing; 0 stands for a root above everything.
+            Prefix lengths, increasing; 0 stands for a root above all regions.
         """
         if (
             len(names) != len(lengths)
@@ -87,7 +87,7 @@ class RegionTree:
                     f"leaf code {row} does not have {lengths[-1]} characters; correct the code or prefixes."
                 )
                 raise InputError(message, row=row, option="prefixes")
-        # Codes of one length are in the order of their prefixes.
+        # Codes of equal length are in the order of their prefixes.
         order = sorted(range(len(leaves)), key=leaves.__getitem__)
         return cls._checked(names, _Prefixes(leaves, lengths), _Alone(leaves), order)
 
@@ -111,10 +111,10 @@ class RegionTree:
 
     @classmethod
     def from_leaves(cls, levels: Sequence[str], leaves: Sequence[tuple[str, ...]]) -> RegionTree:
-        """Build from the labels of the leaves, one for each of `levels`, under a root of its own.
+        """Build from the labels of the leaves, one for each of `levels`, under an additional root.
 
-        The code of a region is its labels joined by slashes, and the root's is empty. Slashes and backslashes inside a label
-        follow a backslash, and an empty label is written as one with a dash: no two regions share a code.
+        The code of a region is its labels joined by slashes, and the root's is empty. Slashes and backslashes inside a label are preceded
+        by a backslash, and an empty label is written as a backslash and a dash, so that no two regions share a code.
 
         Examples
         --------
@@ -220,11 +220,11 @@ class RegionTree:
         return self.names.index(name)
 
     def children(self, level: int, node: int) -> tuple[int, int]:
-        """First child of a region and the one after its last."""
+        """First child of a region, and the position after its last one."""
         return int(self.starts[level][node]), int(self.starts[level][node + 1])
 
     def leaf_range(self, level: int, start: int, stop: int) -> tuple[int, int]:
-        """First leaf under the regions start to stop of a level, and the one after the last."""
+        """First leaf under the regions start to stop of a level, and the position after the last one."""
         for below in range(level, self.n_levels - 1):
             start, stop = int(self.starts[below][start]), int(self.starts[below][stop])
         return start, stop
@@ -251,13 +251,13 @@ class RegionTree:
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
-        """One public name for every region, level by level, as measurements use it."""
+        """One public name for every region, level by level, as used in measurements."""
         return tuple(code for level in self.codes for code in level)
 
 
 @dataclass(frozen=True, slots=True)
 class _Alone(Sequence[tuple[str, ...]]):
-    """Labels of leaves named by a single column: possibly millions, each made into a tuple only when needed."""
+    """Labels of leaves named by a single column: there may be millions, each made into a tuple only when needed."""
 
     codes: Sequence[str]
 

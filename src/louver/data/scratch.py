@@ -1,8 +1,8 @@
 """Private scratch folders for confidential data that must not outlive the process, and sorted counts larger than memory.
 
-A folder is accessible to its owner alone (mode 0700), is removed when its process ends, and holds a lock as long as that process
-lives. A process that is killed cannot clean up: the next one that needs a folder removes those whose lock is free. Counts are kept in a
-file without a name, which disappears with the process, however that ends.
+A folder is accessible only to its owner (mode 0700), is removed when its process ends, and is locked as long as that process lives. A
+killed process cannot clean up, so the next process that needs a folder removes those whose lock is free. Counts are kept in an unnamed
+file, which disappears with the process however it ends.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ LOCK = "lock"
 
 
 class Scratch:
-    """A folder of our own in the system's temporary folder; use it in a `with` block or call `close`.
+    """A private folder in the system's temporary folder; use it in a `with` block or call `close`.
 
     Parameters
     ----------
     parent : Path, optional
-        Another folder to make it in.
+        Another parent folder.
     prefix : str
-        How its name begins; folders whose names begin so are swept, so machines that share a path need prefixes of their own.
+        Beginning of its name; folders with this prefix are swept, so machines that share a path need separate prefixes.
 
     Raises
     ------
     InputError
-        If none can be made.
+        If no folder can be made.
 
     Examples
     --------
@@ -72,12 +72,12 @@ class Scratch:
         self.close()
 
     def close(self) -> None:
-        """Remove the folder and all that is in it."""
+        """Remove the folder and its content."""
         self._remove()
 
 
 def _make(parent: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder under the name that sweeps look for, and the descriptor that holds its lock; without locks, it is never swept."""
+    """A new folder with the prefix that sweeps look for, and the descriptor that holds its lock; without locks, it is never swept."""
     unlocked = f".{UNLOCKED}" if prefix.startswith(".") else UNLOCKED
     fresh = Path(tempfile.mkdtemp(prefix=unlocked, dir=parent))
     lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
@@ -107,7 +107,7 @@ def sweep(parent: Path | None = None, prefix: str = PREFIX) -> None:
 
 
 def _take_over(folder: Path) -> int | None:
-    """The lock of a folder of this user that no living process holds."""
+    """Take the lock of a folder of this user if no living process holds it."""
     try:
         if folder.is_symlink() or (hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid()):
             return None
@@ -127,7 +127,7 @@ PAIR_BYTES = 16
 
 
 class PairFile:
-    """Pairs of whole numbers in a file without a name, written one after another and read in any order.
+    """Pairs of whole numbers in an unnamed file, written one after another and read in any order.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class SortedCounts:
     Parameters
     ----------
     folder : Path
-        Private; keys and counts are kept there once there are many.
+        Private folder, in which keys and counts are kept once there are many.
     run : Run
         Checked for cancellation before every sort.
 
@@ -194,7 +194,7 @@ class SortedCounts:
                 self._spill()
 
     def merged(self) -> Iterator[tuple[Ints, Ints]]:
-        """Keys, each once and ascending, and their counts, in batches; the counts are used up."""
+        """Distinct keys, ascending, and their counts, in batches; the counts are consumed."""
         self._add_up()
         if self._spilled is None:
             yield from self._held

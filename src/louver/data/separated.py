@@ -46,9 +46,7 @@ LIKELY_SEPARATORS = re.compile(r"[;\t|,]")
 GZIP_MAGIC = b"\x1f\x8b"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NOT_TEXT = re.compile("[\udc80-\udcff\x00]")  # replaces stray bytes; NUL suggests UTF-16
-UNDECODED = (
-    "louver-undecoded"  # an error handler for any encoding: one such letter for what cannot be decoded
-)
+UNDECODED = "louver-undecoded"  # an error handler for any encoding: one such character for bytes that cannot be decoded
 
 codecs.register_error(UNDECODED, lambda error: ("\udcff", error.end))  # type: ignore[attr-defined]
 
@@ -78,7 +76,7 @@ class Header:
 
 
 def text_file(path: Path, encoding: str, folder: Path, held: ExitStack) -> TextFile:
-    """The file, or its copy in UTF-8 where it is in another encoding.
+    """The file, or a copy in UTF-8 if it is in another encoding.
 
     Parameters
     ----------
@@ -115,14 +113,14 @@ def read_header(file: TextFile, delimiter: str | None = None, header_row: int | 
     Parameters
     ----------
     delimiter : str, optional
-        What separates fields; by default, whichever of comma, semicolon and tab splits the first line into most names.
+        The field separator; by default, whichever of comma, semicolon and tab splits the first line into most names.
     header_row : int, optional
         Number of the line that names the columns. Without it a first line that looks like a title is refused.
 
     Raises
     ------
     InputError
-        If the file is empty, compressed in a way its name does not indicate, not UTF-8, names a column twice, or can be split in
+        If the file is empty, is compressed in a way that its name does not indicate, is not UTF-8, names a column twice, or can be split in
         two ways.
     """
     name = file.name
@@ -163,7 +161,7 @@ def check_names(names: Sequence[str], file: str) -> None:
 
 
 def find_fault(file: TextFile, header: Header) -> InputError | None:
-    """Read the whole file with Python's slow parser and say which row has which error; None if no error is found."""
+    """Read the whole file with Python's slow parser and report the row and its error; None if no error is found."""
     name, row = file.name, 0
     try:
         with file.open() as text:
@@ -277,7 +275,7 @@ def _common_width(rows: Sequence[SheetRow]) -> int:
 
 
 def _numbered(start: str, separator: str) -> list[SheetRow]:
-    """The first lines that are not blank, each with its number."""
+    """The first lines that are not blank, with their numbers."""
     reader = csv.reader(io.StringIO(start, newline=""), delimiter=separator)
     rows = []
     try:
@@ -312,7 +310,7 @@ def _copy(file: TextFile, path: Path) -> None:
 
 
 def _undecoded(file: TextFile) -> InputError:
-    """The error for a file that does not match its specified encoding, with the place."""
+    """The error for a file that does not match its specified encoding, with its location."""
     found = None
     with file.open() as text:
         # Nothing is known about its fields yet, so lines are counted, not records.
@@ -331,7 +329,7 @@ MOST_HEADINGS = 20
 LEAST_BELOW = 3
 """With fewer rows below it, a header cannot be distinguished from a record."""
 ENOUGH_BELOW = 20
-"""Number of rows from which words that do not recur are informative."""
+"""Number of rows from which on words that do not recur are informative."""
 NEARLY_ALL = 0.9
 
 VALUE = re.compile(r"[<>=~€$£]?\s?[+-]?[\d.,:/ T-]*\d[\d.,:/ TZ+-]*\s?[%€$£]?")
@@ -351,7 +349,7 @@ class SheetRow:
         return sum(map(bool, self.cells))
 
     def is_like_names(self, width: int) -> bool:
-        """Whether it could name that many columns: it has as many distinct words."""
+        """Whether it could name this many columns, because it has as many distinct words."""
         words = [cell for cell in self.cells if cell and not VALUE.fullmatch(cell)]
         return len(set(words)) == len(words) == width
 

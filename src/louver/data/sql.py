@@ -30,7 +30,7 @@ def literal(text: str) -> str:
 
 
 def file_literal(path: Path) -> str:
-    """The path of one file, with nothing that DuckDB would interpret as a pattern or a protocol."""
+    """The path of one file, written so that DuckDB interprets nothing in it as a pattern or a protocol."""
     return literal(glob.escape(str(path.absolute())))
 
 
@@ -49,12 +49,12 @@ def filter_sql(source: Source, view: str, condition: Condition) -> str:
     Parameters
     ----------
     view : str
-        The view that is searched for rows that make a comparison impossible.
+        The view in which rows that make a comparison impossible are sought.
 
     Raises
     ------
     InputError
-        On a column that the data do not have, on a column of numbers compared with text, or on one of text that is compared
+        On a column that the data do not have, on a column of numbers that is compared with text, or on a column of text that is compared
         with numbers and has a row that is not a number.
     """
     match condition:

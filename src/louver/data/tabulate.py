@@ -78,7 +78,7 @@ def tabulate(
     weight : str, optional
         Column that holds the count of each row.
     wide : mapping, optional
-        Column of counts -> {attribute: label} of the cell it counts. The attributes named there are not
+        Column of counts -> {attribute: label} of the cell that it counts. The attributes named there are not
         columns of the data.
     schema : Schema, optional
         Domains, recodes and structural zeros. Without it, or for an attribute without labels, the labels
@@ -189,7 +189,7 @@ class _Counting:
 
 
 def read_codes(source: Source, names: Sequence[str], schema: Schema | None = None) -> Records:
-    """Read columns of microdata as codes, and unlisted integers and numbers as they are.
+    """Read columns of microdata as codes, and unlisted integers and numbers unchanged.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
 
     Notes
     -----
-    **Cost**: one pass; 4 bytes per coded value and 8 per number, plus one column while they are put together.
+    **Cost**: one pass; 4 bytes per coded value and 8 per number, plus one column while they are assembled.
     """
     plan = _Plan.of(source, names, schema)
     chunks: list[list[NDArray[np.int32]]] = [[] for _ in plan.coders]
@@ -217,7 +217,7 @@ def read_codes(source: Source, names: Sequence[str], schema: Schema | None = Non
 
 
 def read_values(source: Source, name: str, schema: Schema | None = None) -> tuple[Records, Ints]:
-    """The distinct values of one column as records, ascending where they are numbers, and how many records have each.
+    """The distinct values of one column as records, ascending if they are numbers, with the number of records of each.
 
     Notes
     -----
@@ -246,7 +246,7 @@ def coded_batches(
     Parameters
     ----------
     schema : Schema
-        With every label that occurs, as `read_values` found them.
+        With every label that occurs, as found by `read_values`.
     also : mapping of str to str
         Name of a further column -> its SQL.
     """
@@ -262,7 +262,7 @@ def coded_batches(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """How columns are read: labels by coders, numbers as they are; SQL for all of them, coders first."""
+    """The way columns are read: labels by coders, numbers unchanged; SQL for all of them, coders first."""
 
     source: Source
     coders: tuple[Coder, ...]
@@ -365,7 +365,7 @@ def _check_structural_zeros(source: Source, histogram: Histogram, schema: Schema
 
 
 def _check_numbers(source: Source, attribute: Attribute, text: str, values: Floats) -> None:
-    """Refuse values that are not numbers, and missing values if they are not allowed, naming the first row."""
+    """Refuse values that are not numbers, and missing values if they are not allowed, and name the first row."""
     if not np.isnan(values).any():
         return
     valid = number_sql(text, attribute.kind)
@@ -410,7 +410,7 @@ def _assemble(
 
 
 def read_text(source: Source, columns: Sequence[str]) -> list[tuple[str | None, ...]]:
-    """Rows of some columns as text, None where a value is missing."""
+    """Rows of some columns as text, None if a value is missing."""
     fields = ", ".join(text_sql(source, column) for column in columns)
     rows: list[tuple[str | None, ...]] = []
     for batch in source.batches(f"SELECT {fields} FROM records"):

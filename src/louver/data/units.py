@@ -1,7 +1,7 @@
 """Units (households, businesses, trips) and their sizes: from records, or from a table of existing counts.
 
-Answers: how many units of each size every leaf region has. One query checks the columns and one grouped query counts; only
-the counted cells leave DuckDB.
+Counts the units of each size in every leaf region. One query checks the columns and one grouped query counts; only the counted cells leave
+DuckDB.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ def read_unit_counts(
 
 
 def find_unit_column(source: Source, others: Sequence[str], run: Run) -> CodedColumn | None:
-    """The first column that is named like a household identifier and looks like one; `others` are known not to be one."""
+    """The first column that is named like a household identifier and looks like one; `others` are known not to be such columns."""
     names = unit_names(source, others)
     found = read_coded(source, names, run) if names else ()
     return next((column for column in found if is_unit(column, guess_kind(column)[0])), None)
 
 
 def unit_names(source: Source, others: Sequence[str]) -> list[str]:
-    """Columns that are named like a household identifier; `others` are known not to be one."""
+    """Columns that are named like a household identifier; `others` are known not to be such columns."""
     return [name for name in source.columns if name not in others and is_named_like_unit(name)]
 
 

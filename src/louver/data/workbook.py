@@ -25,7 +25,7 @@ LONGEST_NAME = 31
 EXACT = 2**53
 """Whole numbers above this are not stored exactly by a spreadsheet."""
 DIGITS = 15
-"""Digits of a decimal number that a spreadsheet keeps."""
+"""Number of digits of a decimal number that a spreadsheet keeps."""
 ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

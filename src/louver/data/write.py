@@ -22,7 +22,7 @@ __all__ = ["is_replaceable", "replacing", "spreadsheet_safe", "write_csv"]
 
 @contextmanager
 def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name only once the block has succeeded, unless the block closes it.
+    """Open a file that appears under its name only if the block succeeds and does not close it.
 
     Parameters
     ----------
@@ -56,7 +56,9 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[BinaryIO]:
                 os.fsync(handle)
                 sibling.replace(path)
                 if hasattr(os, "fchmod"):
-                    os.fchmod(handle, mode)  # a writer killed before this leaves nothing that others may read
+                    os.fchmod(
+                        handle, mode
+                    )  # a writer killed before this point leaves nothing that others may read
         if is_kept:
             sync(path.parent)
         else:
@@ -116,7 +118,7 @@ def write_csv(table: pyarrow.Table | Iterator[pyarrow.Table], path: str | Path) 
 
 
 def _as_text(table: pyarrow.Table) -> pyarrow.Table:
-    """The same without dictionaries, and with text and names that are safe in a spreadsheet."""
+    """The same table without dictionaries, and with text and names that are safe in a spreadsheet."""
     import pyarrow as pa
 
     columns = [
@@ -133,8 +135,8 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 def spreadsheet_safe(column: pyarrow.Array | pyarrow.ChunkedArray) -> pyarrow.Array | pyarrow.ChunkedArray:
     """Text that no spreadsheet reads as a formula, and that can be restored.
 
-    Text that begins with `=`, `+`, `-`, `@`, a tab, a carriage return or an apostrophe gets an apostrophe before it, unless it is a
-    number. Removing one leading apostrophe restores the text.
+    Text that begins with `=`, `+`, `-`, `@`, a tab, a carriage return or an apostrophe is preceded by an apostrophe, unless it is a number.
+    Removing one leading apostrophe restores the text.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Running many independent pieces of work, and resuming a stopped run."""
+"""Running many independent tasks, and resuming a stopped run."""

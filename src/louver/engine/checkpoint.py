@@ -37,7 +37,7 @@ class Checkpoints:
             np.savez(file, allow_pickle=False, facts=text, **arrays)
 
     def load(self, name: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """Read a part back, None if it was never finished."""
+        """Read a part back; None if it was never finished."""
         path = self._path(name)
         if not path.exists():
             return None

@@ -1,10 +1,10 @@
 """Batches on a Dask cluster: a running scheduler, and workers on machines that see the same files.
 
-A task consists of the name of a function, the names and hashes of files with the shared data, and a piece. These files are kept
-in a folder of their own on the shared path for as long as the engine is open. Only the results are returned.
+A task consists of the name of a function, the names and hashes of files with the shared data, and a piece. These files are kept in a
+separate folder on the shared path while the engine is open. Only the results are returned.
 
 If a worker is lost, another one processes its batch from the same files, even if a result was lost with the worker.
-Dask exchanges pickles, so a scheduler can run any code on the machines that connect to it: connect only to your own.
+Dask exchanges pickles, so a scheduler can run any code on the machines that connect to it; connect only to your own scheduler.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def open_dask(protocol: str, rest: str, folder: Path | None, run: Run) -> Iterat
     ):
         _check_workers(client, scratch.path, run)
         yield DaskEngine(client, scratch.path)
-        with suppress(Exception):  # the work is done; failures no longer matter
+        with suppress(Exception):  # the work is done, so failures no longer matter
             run.attend(client.run, forget, on_error="ignore")
 
 
@@ -141,7 +141,7 @@ def _connected(address: str, place: tuple[str, int], run: Run) -> Iterator[Clien
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
-            logger.setLevel(logging.CRITICAL)  # louver reports lost workers itself where they matter
+            logger.setLevel(logging.CRITICAL)  # louver itself reports lost workers if they matter
         yield client
     finally:
         with suppress(OSError, TimeoutError, RuntimeError):

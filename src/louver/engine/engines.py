@@ -2,19 +2,19 @@
 
 A verb opens one engine and passes it on; code that works in batches maps a function over them::
 
-    def counted(known: Shared[Known], span: Span, run: Run) -> Counts:      # a function of a module, not of a function
+    def counted(known: Shared[Known], span: Span, run: Run) -> Counts:      # a module-level function, not a nested one
         return known.value.count(span, run)
 
     with open_engine(address, folder, run) as engine:
-        known = engine.share(Known(...))             # what all batches need; goes to every worker once
+        known = engine.share(Known(...))             # needed by all batches; sent to every worker once
         for counts in engine.map(partial(counted, known), spans, run):
             run.report("counting", ...)              # reported by the caller
 
 - Results come in the order of the pieces, whatever the engine, the number of workers and the workers lost on the way.
-- Only a few pieces are read ahead of the results, so neither side has to fit into memory: keep pieces and results small.
-- On a cluster function, pieces, results and what is shared are pickled, and what is shared lies in `folder`, which all workers
-  must see under the same path. So none of it may contain records, a ledger or a key that the work does not need.
-- `run` is the caller's on this machine. On a cluster it is the worker's own, which work can only check for cancellation.
+- Only a few pieces are read ahead of the results, so that neither side has to fit into memory; keep pieces and results small.
+- On a cluster, functions, pieces, results and shared objects are pickled, and shared objects are stored in `folder`, which all workers must
+  see under the same path. So none of it may contain records, a ledger or a key that the work does not need.
+- On this machine, `run` is the caller's. On a cluster it belongs to the worker, and can only be checked for cancellation.
 - A `Shared` lives as long as it is referenced; its file is removed with it.
 """
 
@@ -58,7 +58,7 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many pieces are worked on at a time."""
+        """Number of pieces that are processed at a time."""
         ...
 
     def share(self, shared: T) -> Shared[T]:

@@ -1,7 +1,7 @@
-"""Independent pieces of work on the cores of this machine.
+"""Independent tasks on the cores of this machine.
 
-Results come in the order of the pieces, whatever the number of workers, so what is computed never depends on
-it. Workers are threads: the work is compiled code, which runs without the interpreter lock.
+Results come in the order of the pieces, whatever the number of workers, so results never depend on it. Workers are threads: the work is
+compiled code, which runs without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run_pieces(
     work : callable
         Must not depend on which worker runs it.
     pieces : iterable
-        Only a few are read ahead of the results, so that neither side has to fit into memory.
+        Only a few pieces are read ahead of the results, so that neither side has to fit into memory.
     workers : int
         Number of threads; with 1, work runs in the calling thread.
 

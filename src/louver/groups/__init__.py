@@ -1,6 +1,6 @@
 """groups: differentially private group sizes over a hierarchy of regions.
 
-Fioretto, Van Hentenryck & Zhu (2021), with its privacy error repaired (ERRATA G1, G2) and a mechanism of our own as default.
+Fioretto, Van Hentenryck & Zhu (2021), with its privacy error repaired (ERRATA G1, G2) and a mechanism of louver's own as the default.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def estimate(
     run: Run | None = None,
     **options: Unpack[GroupsKeywords],
 ) -> GroupRelease:
-    """Estimate from a folder that `measure` left; never opens the data and costs no privacy.
+    """Estimate from a folder written by `measure`; never opens the data and costs no privacy.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def preview(
     Parameters
     ----------
     expect : int
-        Number of groups to forecast for; they are spread evenly over the domain's regions, with geometric sizes.
+        Number of groups for which errors are forecast; they are spread evenly over the domain's regions, with geometric sizes.
     """
     call = GroupsCall.check(requested(spec, GroupsOptions))
     if call.regions is None:

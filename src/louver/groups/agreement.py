@@ -1,7 +1,7 @@
 """The constraints on the sizes of a release: the people of a TopDown release, leaf by leaf, and bounds on numbers of groups.
 
-All of it is public. Whether groups of the requested sizes can hold the people of a leaf is decided here, exactly, before the records are
-opened: P people make groups of 1 to S members if and only if there are at least P / S groups and at most P.
+All of this is public. Whether groups of the requested sizes can contain the people of a leaf is decided here, exactly, before the records
+are opened: P people make groups of 1 to S members if and only if there are at least P / S groups and at most P.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ BOUNDS_FILE = "data/bounds.parquet"
 LEAST, MOST = "least_groups", "most_groups"
 
 UNBOUNDED = 1 << 40
-"""More groups than any region can have."""
+"""A number of groups larger than any region can have."""
 
 WHOLE = "^0*[0-9]{1,12}$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupBounds:
-    """Fewest and most groups of every leaf, as the domain states them."""
+    """Minimum and maximum number of groups of every leaf, as stated in the domain."""
 
     least: Ints
     most: Ints
@@ -62,27 +62,25 @@ class GroupBounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Agreement:
-    """The parts that matter of the release that sizes agree with.
+    """The relevant parts of the release with which sizes agree.
 
     Attributes
     ----------
     path : Path
     manifest : Manifest
     digest : str
-        The manifest's own hash, which binds all its files.
+        The manifest's own hash, which covers all its files.
     regions : RegionTree
     prefixes : tuple of int or None
-        How many characters of a leaf's code name its region on each level, where regions are prefixes.
+        Number of characters of a leaf's code that identify its region on each level, if regions are prefixes.
     members, heads : mapping of str to labels
     people : ndarray of int64, shape (leaves,)
         People of each leaf who are in groups.
-    n_heads : ndarray of int64 or None
-        Groups of each leaf, if the heads give their number.
     bounds : GroupBounds or None
     least, most : ndarray of int64, shape (leaves,)
         Bounds on the groups of each leaf that its people allow.
     moved : int
-        Leaves where the failsafe moved a bound.
+        Number of leaves for which the failsafe moved a bound.
     max_size : int
     """
 
@@ -94,7 +92,6 @@ class Agreement:
     members: Mapping[str, Sequence[str]]
     heads: Mapping[str, Sequence[str]]
     people: Ints
-    n_heads: Ints | None
     bounds: GroupBounds | None
     least: Ints
     most: Ints
@@ -107,7 +104,7 @@ class Agreement:
         return HousedPeople.of_leaves(self.regions.tree, self.people, self.least, self.most, self.max_size)
 
     def placed(self, counted: UnitCells) -> UnitCells:
-        """Units of leaf codes as units of the regions that prefixes of the codes name."""
+        """Units by leaf code as units by the regions that prefixes of the codes identify."""
         return counted if self.prefixes is None else by_code(counted, self.prefixes)
 
     def check_payer(self, ledger: Ledger) -> None:
@@ -151,12 +148,12 @@ class Agreement:
 
 
 def by_code(counted: UnitCells, prefixes: Sequence[int]) -> UnitCells:
-    """Units of codes as units of the regions that prefixes of the codes name."""
+    """Units by code as units by the regions that prefixes of the codes identify."""
     return UnitCells(cells={(_path(leaf[0], prefixes), size): n for (leaf, size), n in counted.cells.items()})
 
 
 def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
-    """Verify the release, read the list of regions and its bounds, count people, and decide whether groups can hold them.
+    """Verify the release, read the list of regions and its bounds, count people, and decide whether groups can contain them.
 
     Raises
     ------
@@ -203,7 +200,6 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
         members=options.members,
         heads=options.heads,
         people=people,
-        n_heads=heads,
         bounds=bounds,
         least=least,
         most=most,
@@ -213,7 +209,7 @@ def read_agreement(options: GroupsOptions, *, run: Run) -> Agreement:
 
 
 def _check_neighbours(options: GroupsOptions, manifest: Manifest, name: str) -> None:
-    """Require that both releases protect the same neighbours, and that the invariants of the first leave any."""
+    """Require that both releases protect the same neighbours, and that the invariants of the first leave any neighbours."""
     relation = manifest.privacy.get("neighbours")
     if relation != options.neighbours:
         message = f"{name} protects neighbours {relation}; give --neighbours {relation}, so that both releases protect the same."
@@ -293,7 +289,7 @@ def _read_domain(
     order = np.array([place[leaf] for leaf in regions.leaf_labels])
     found = {LEAST: np.zeros(len(rows), np.int64), MOST: np.full(len(rows), UNBOUNDED)}
     for at, (key, column) in enumerate(bounded.items(), start=len(columns)):
-        found[key] = _whole([str(row[at]) for row in rows], column, name)
+        found[key] = _whole_numbers([str(row[at]) for row in rows], column, name)
     odd = np.flatnonzero(found[LEAST] > found[MOST])
     if len(odd):
         number = int(odd[0]) + 1
@@ -302,7 +298,7 @@ def _read_domain(
     return regions, GroupBounds(least=found[LEAST][order], most=found[MOST][order])
 
 
-def _whole(texts: Sequence[str], column: str, name: str) -> Ints:
+def _whole_numbers(texts: Sequence[str], column: str, name: str) -> Ints:
     is_whole = pc.match_substring_regex(pa.array(texts), WHOLE)
     if not pc.all(is_whole).as_py():
         row = pc.index(is_whole, False).as_py() + 1
@@ -314,14 +310,14 @@ def _whole(texts: Sequence[str], column: str, name: str) -> Ints:
 
 
 def _path(code: str, prefixes: Sequence[int]) -> tuple[str, ...]:
-    """The regions of a code. The last is the code itself, so that a longer one is a region that no list of leaves has."""
+    """The regions of a code. The last is the code itself, so that a longer code is a region that is in no list of leaves."""
     return (*(code[:length] for length in prefixes[:-1]), code)
 
 
 def _check_leaves(
     regions: RegionTree, prefixes: tuple[int, ...] | None, about: Mapping[str, Any], path: Path
 ) -> None:
-    """Refuse another list of leaves: that of the release is in its measurements."""
+    """Refuse a list of leaves other than the one in the release's measurements."""
     nodes = pq.read_table(path / MEASUREMENTS_FILE, columns=["level", "node"])
     codes = pc.unique(nodes.filter(pc.equal(nodes["level"], about["levels"][-1]))["node"]).to_pylist()
     if prefixes is not None:
@@ -383,7 +379,7 @@ def _possible(
     bounds: GroupBounds | None,
     name: str,
 ) -> tuple[Ints, Ints, int]:
-    """Bounds on the groups of every leaf given its people, and how many leaves the failsafe moved.
+    """Bounds on the groups of every leaf given its people, and the number of leaves for which the failsafe moved them.
 
     Raises
     ------
@@ -422,7 +418,7 @@ def _possible(
 
 
 def _needed(people: Ints, most: Ints) -> int | None:
-    """The largest size with which groups could hold the people; None where there may be no group at all."""
+    """The smallest maximum size with which groups can contain the people; None if there may be no group at all."""
     return int((-(-people // np.maximum(most, 1))).max()) if (most > 0).all() else None
 
 

@@ -62,11 +62,11 @@ class GroupsCall:
     noise : Noise or None
         A source of noise other than the debit's key.
     regions : RegionTree or None
-        The public list; None where regions are taken from the data.
+        The public list; None if regions are taken from the data.
     run : Run
         Checked while reading.
     agreement : Agreement or None
-        The release of people that sizes agree with.
+        The release of people with which sizes agree.
     """
 
     data: Any
@@ -99,7 +99,7 @@ class GroupsCall:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The options as the manifest records them, without the file of the domain; the other release by its digest."""
+        """The options as recorded in the manifest, without the file of the domain, and with the digest of the other release."""
         stated = self.options.model_dump(
             mode="json", exclude={"domain", "agrees_with", *_unused(self.options)}
         )
@@ -129,13 +129,13 @@ class GroupsCall:
         return self.plan(self.regions)
 
     def measured_plan(self, file: Path) -> SizePlan:
-        """The plan for which a file of measurements was drawn; refuses measurements made with other options."""
+        """The plan with which measurements in a file were drawn; refuses measurements made with other options."""
         plan = self.public_plan()
         Measurements.of_design(file, self.design(plan))
         return plan
 
     def plan(self, regions: RegionTree) -> SizePlan:
-        """How all levels are measured, and what the noise costs."""
+        """The plan of all measurements, with the cost of the noise."""
         options, budget = self.options, self.options.budget()
         assert options.max_size is not None
         mechanism = find_mechanism(options.mechanism, budget.neighbours)
@@ -188,7 +188,7 @@ class GroupsCall:
         )
 
     def _check_neighbours(self, published: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse sizes that protect nobody, given what the ledger published exactly.
+        """Refuse sizes that would protect nobody, given what the ledger has published exactly.
 
         A changed record may change only its unit, which affects no invariant. Adding or removing a person changes the invariants that
         count the person, so none may have been published.
@@ -228,7 +228,7 @@ class GroupsCall:
 
     @property
     def _agreed(self) -> dict[str, Any]:
-        """The identity of the release that sizes agree with; measurements are estimated with that release and no other."""
+        """The identity of the release with which sizes agree; measurements are estimated with that release and no other."""
         if self.agreement is None:
             return {}
         return {"agrees_with": self.agreement.digest, "code": self.options.code}
@@ -275,13 +275,13 @@ class GroupsCall:
 
 
 def _unused(options: GroupsOptions) -> set[str]:
-    """Options of agreement, which a release without agreement does not state."""
+    """Options of agreement, which a release without agreement omits."""
     names = {"members", "heads", "code", "most_groups", "least_groups", "failsafe"}
     return names if options.agrees_with is None else set()
 
 
 def _check_domain(data: Any, domain: Any) -> None:
-    """Refuse to use the confidential file as its own list of regions: a single person could create a region."""
+    """Refuse to use the confidential file as its own list of regions, because a single person could create a region."""
     is_same = domain is not None and domain is data
     if isinstance(domain, str) and isinstance(data, str | Path):
         is_same = Path(domain).exists() and Path(data).exists() and Path(domain).samefile(data)

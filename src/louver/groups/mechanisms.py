@@ -10,17 +10,20 @@ import numpy as np
 
 from louver._arrays import Ints
 from louver.errors import InputError
-from louver.groups.methods.chain import solve_chain
-from louver.groups.methods.cumulative import solve_cumulative, solve_cumulative_relaxed
-from louver.groups.methods.direct import solve_dynamic, solve_relaxed
+from louver.groups.methods.cumulative import (
+    solve_chain,
+    solve_cumulative,
+    solve_cumulative_relaxed,
+    solve_joint,
+    solve_joint_relaxed,
+)
 from louver.groups.methods.integer_program import (
     check_size,
     solve_by_tables,
     solve_cumulative_program,
     solve_program,
 )
-from louver.groups.methods.joint import solve_joint, solve_joint_relaxed
-from louver.groups.methods.level_by_level import solve_level_by_level
+from louver.groups.methods.sizes import solve_dynamic, solve_level_by_level, solve_relaxed
 from louver.groups.problem import NoisyAnswers, SizeQuery
 from louver.optim.trees import LevelTree
 from louver.privacy.neighbours import Relation
@@ -37,7 +40,7 @@ class Solve(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism:
-    """A way to release group sizes.
+    """A mechanism that releases group sizes.
 
     Attributes
     ----------
@@ -54,7 +57,7 @@ class Mechanism:
     is_weighted : bool
         Whether levels are weighted by their noise.
     check_size : callable or None
-        Refuses numbers of cells and groups for which `solve` does not finish.
+        Refuses numbers of cells and groups for which `solve` would not finish.
     simulate : callable or None
         A faster way to the same optimum, or close to it, for simulations.
     """
@@ -114,9 +117,9 @@ MECHANISMS = {
 
 
 def find_mechanism(name: str | None, neighbours: Relation) -> Mechanism:
-    """Return the mechanism of that name; without one, that with the least error for the neighbours.
+    """Return the mechanism of that name; without a name, the one with the least error for the neighbours.
 
-    A whole unit changes one size, but as many suffix counts as it is large: sizes are measured for these neighbours.
+    A whole unit changes one size, but a number of suffix counts equal to its size, so sizes are measured for these neighbours.
 
     Examples
     --------

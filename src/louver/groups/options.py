@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["DataKeywords", "GroupsKeywords", "GroupsOptions", "WholeKeywords"]
 
 MOST_LEVELS = 64
-"""Levels of regions, including the whole; `verify` looks at every pair of them."""
+"""Maximum number of levels of regions, including the whole, because `verify` examines every pair of them."""
 
 PUBLISHED = ("level", "size", "groups", "persons", "standard_error", "lower_90", "upper_90")
-"""Columns of the published tables besides the regions."""
+"""Columns of the published tables in addition to the regions."""
 
 Amount = int | float | str
 LARGEST_SIZE = 1_000_000
@@ -145,7 +145,10 @@ class GroupsOptions(VerbOptions):
         group="noise",
     )
     quantity: str | None = option(
-        None, "What a record adds to its unit's size (default 1).", metavar="COLUMN", group="columns"
+        None,
+        "Column with the number that a record adds to its unit's size (default 1).",
+        metavar="COLUMN",
+        group="columns",
     )
     max_quantity: int = option(1, "Maximum that a record may add.", metavar="Z", group="columns", ge=1)
     across: Literal["error", "split"] = option(
@@ -178,7 +181,7 @@ class GroupsOptions(VerbOptions):
     )
 
     def check(self) -> None:
-        """Refuse what is missing, and combinations that contradict one another."""
+        """Refuse missing options, and combinations that contradict one another."""
         if (self.unit is None) == (self.size is None):
             raise InputError(
                 "give either --unit for records, or --size and --groups for a counted table.",
@@ -301,7 +304,7 @@ class GroupsOptions(VerbOptions):
         return Loss(fraction_of(self.rho, "--rho"), Measure.RHO, relation)
 
     def promise(self) -> tuple[Fraction, Fraction] | None:
-        """Epsilon and delta of the one release, if the noise is chosen by composition; its cost follows from the plan."""
+        """Epsilon and delta of this release alone, if the noise is chosen by composition; its cost follows from the plan."""
         if self.delta is None:
             return None
         if self.epsilon is None:
@@ -314,12 +317,12 @@ class GroupsOptions(VerbOptions):
         return promise
 
     def given_shares(self) -> tuple[Fraction, ...]:
-        """The shares the user wrote, as exact fractions."""
+        """The shares given by the user, as exact fractions."""
         return tuple(fraction_of(share, "--shares") for share in self.shares)
 
 
 class GroupsKeywords(TypedDict, total=False):
-    """The options that decide what is measured, as `measure`, `estimate` and `preview` take them."""
+    """The options that determine what is measured, as accepted by `measure`, `estimate` and `preview`."""
 
     unit: str | None
     size: str | None
@@ -349,11 +352,11 @@ class GroupsKeywords(TypedDict, total=False):
 
 
 class DataKeywords(SourceKeywords, GroupsKeywords, total=False):
-    """The same, and the options of the source."""
+    """The same, plus the options of the source."""
 
 
 class WholeKeywords(DataKeywords, total=False):
-    """Keywords of `groups`: what is measured, where the data are, and options of a complete release only."""
+    """Keywords of `groups`: what is measured, the data, and the options of a complete release."""
 
     domain_from_data: bool
     seed: int | None

@@ -54,7 +54,7 @@ SHARE_PARTS = 1000
 """Chosen shares are multiples of a thousandth."""
 
 LEAST_PARTS = 10
-"""Minimum share that a level is given, in thousandths."""
+"""Minimum share of a level, in thousandths."""
 
 LARGEST_LOSS = 3.0
 """Factor by which chosen shares may increase a level's forecast noise over equal ones."""
@@ -62,7 +62,7 @@ LARGEST_LOSS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelPlan:
-    """How one level is measured."""
+    """The measurement of one level."""
 
     name: str
     n_regions: int
@@ -75,7 +75,7 @@ class LevelPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePlan:
-    """How all levels are measured.
+    """The measurements of all levels.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class SizePlan:
     total : Total
     levels : tuple of LevelPlan
     is_private : bool
-        False where the noise is smaller than the sensitivity requires.
+        False if the noise is smaller than the sensitivity requires.
     promise : tuple of Fraction or None
-        Epsilon and delta of the one release, where the noise was chosen by composing.
+        Epsilon and delta of this release alone, if the noise was chosen by composing.
     """
 
     mechanism: Mechanism
@@ -114,7 +114,7 @@ class SizePlan:
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What a public total reveals, in words: neighbours agree on it."""
+        """What a public total reveals, in words: everything on which neighbours agree."""
         if self.total is Total.NOISY:
             return ()
         return (
@@ -151,18 +151,18 @@ def make_plan(
     mechanism : Mechanism
     regions : RegionTree
     largest_size : int
-        Units beyond it are counted with it.
+        Larger units are counted at this size.
     budget : Loss
         Epsilon gives discrete Laplace noise, rho discrete Gaussian noise.
     shares : sequence of Fraction
         One for each level, root first; they sum to one.
     total : Total
     smallest_size : int
-        Units below it are counted with it; 0 or 1.
+        Smaller units are counted at this size; 0 or 1.
     largest_quantity : int
         Maximum that one record adds to its unit.
     as_published : bool
-        Noise as Fioretto et al. (2021) print it. For M_c^ch that is not private (ERRATA G1).
+        Whether to use the noise printed in Fioretto et al. (2021), which for M_c^ch is not private (ERRATA G1).
     promise : tuple of Fraction, optional
         Epsilon and delta that the levels together may cost; the budget then follows from them.
 
@@ -248,13 +248,13 @@ def chosen_shares(
     ----------
     tree : LevelTree
     measure : Measure
-        Noise falls as one over the share for epsilon, as one over its square root for rho.
+        Noise is inversely proportional to the share for epsilon, and to its square root for rho.
     is_weighted : bool
-        Whether post-processing weighs levels by their noise, so that regions are also measured by their children.
+        Whether post-processing weights levels by their noise, so that regions are also measured through their children.
 
     Notes
     -----
-    The forecast is `level_noise`; it depends on the tree alone. Its sum by itself would give the lowest level nearly everything.
+    The forecast is `level_noise`; it depends on the tree alone. Minimising its sum alone would give nearly everything to the lowest level.
 
     Examples
     --------
@@ -290,9 +290,9 @@ def level_noise(
     accuracies : sequence of float
         One over the standard deviation of each level's own noise.
     sizes : sequence of int
-        Regions of every level; a region is taken to have as many children as its level has on average.
+        Regions of every level; a region is assumed to have the average number of children of its level.
     is_weighted : bool
-        Whether that is after generalised least squares over the tree, or each level by itself.
+        Whether the noise is that after generalised least squares over the tree, or that of each level by itself.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def level_noise(
 def _best_move(
     parts: list[int], step: int, forecast: Callable[[Sequence[int]], list[float]], most: list[float]
 ) -> list[int] | None:
-    """Move parts from one level to one or two others where that lowers the summed noise most; None if no move does."""
+    """Move parts from one level to one or two others so that the summed noise falls most; None if no move lowers it."""
     best, least = None, sum(forecast(parts))
     for giver, first, second in product(range(len(parts)), repeat=3):
         moved = parts.copy()

@@ -1,11 +1,11 @@
-"""Group sizes over a hierarchy of regions: the table, the queries on it, and what one person can change.
+"""Group sizes over a hierarchy of regions: the table, the queries on it, and the changes that one person can cause.
 
-Answers: how many groups (households, trips) of each size every region has; the same as counts to which noise is added;
-and the L1 and squared L2 sensitivity of each kind of count under each neighbour relation.
+It holds the number of groups (households, trips) of each size in every region, in the form of counts to which noise is added, and the L1
+and squared L2 sensitivity of each kind of count under each neighbour relation.
 
-Sizes are the columns: from `first_size` to the largest size. Where the list of units is public (`Total.PUBLIC`) size 0 is among
-them, because a unit that loses its only member stays in the list, unless such units are counted with size 1; where it is not
-(`Total.NOISY`) sizes begin with 1.
+Sizes are the columns: from `first_size` to the largest size. If the list of units is public (`Total.PUBLIC`), size 0 is among them, because
+a unit that loses its only member remains in the list, unless these units are counted at size 1. If it is not (`Total.NOISY`), sizes begin
+with 1.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SizeQuery(StrEnum):
 
 
 def first_size(total: Total, smallest: int) -> int:
-    """Size that the first column counts: without a public list no unit is empty."""
+    """Size counted by the first column: without a public list, no unit is empty."""
     return smallest if total is Total.PUBLIC else 1
 
 
@@ -89,7 +89,8 @@ class GroupTable:
     ) -> GroupTable:
         """Build a table from numbers of groups by leaf region and size, sizes already capped at `largest`.
 
-        Groups smaller than `smallest` count with it. This moves no two sizes further apart, so it does not change any sensitivity.
+        Groups smaller than `smallest` are counted at this size. This moves no two sizes further apart, so it does not change any
+        sensitivity.
         """
         first = first_size(total, smallest)
         leaf_counts = np.zeros((len(regions.leaf_labels), largest + 1 - first), np.int64)
@@ -118,7 +119,7 @@ class NoisyAnswers:
     variances : tuple of float
         Variance of the noise on each level.
     total : int or None
-        Exact number of groups, where it is public.
+        Exact number of groups, if it is public.
     """
 
     tree: LevelTree
@@ -128,7 +129,7 @@ class NoisyAnswers:
 
 
 def answers(counts: Ints, query: SizeQuery, tree: LevelTree) -> Ints:
-    """Return what a query counts, for every region and size.
+    """Return the counts of a query, for every region and size.
 
     Parameters
     ----------
@@ -193,21 +194,20 @@ def sensitivity(
     query : SizeQuery
     neighbours : Relation
     total : Total
-        With a public total neighbours share the list of units, so units cannot be added or removed.
+        With a public total, neighbours share the list of units, so units cannot be added or removed.
     n_level_regions, n_sizes : int
         Regions of the level, and sizes (columns) counted.
     largest_quantity : int
-        The most that one record can add to its unit's size.
+        The largest number that one record can add to its unit's size.
 
     Notes
     -----
-    **Departs**: Lemma 6 (prefix counts, sensitivity 1) needs that no unit appears or vanishes; suffix counts do not
+    **Departs**: Lemma 6 (prefix counts, sensitivity 1) requires that no unit appears or vanishes; suffix counts do not
     (ERRATA G2). The chain's sensitivity is the number of regions of the level, not 1 (ERRATA G1).
 
-    A record moves one unit of one region from size a to a + q. That changes two sizes, q prefix or suffix counts, and, in the
-    chain, the entries from (a, region) to just before (a + q, region). A new unit of q records is one more size, and q
-    suffix counts. Replacing a record is at most twice that. A unit that comes or goes is one size, and as many suffix counts as
-    it is large.
+    A record moves one unit of one region from size a to a + q. That changes two sizes, q prefix or suffix counts, and, in the chain, the
+    entries from (a, region) to just before (a + q, region). A new unit of q records is one more size, and q suffix counts. Replacing a
+    record is at most twice that. A unit that is added or removed changes one size, and a number of suffix counts equal to its size.
     """
     if neighbours is Relation.ADD_REMOVE_UNIT:
         if total is Total.PUBLIC:
@@ -244,8 +244,8 @@ def squared_sensitivity(query: SizeQuery, neighbours: Relation, l1: int) -> int:
 
     Notes
     -----
-    **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one: what a removed and an
-    added record change has opposite signs. A changed record may take two groups from one size and add them to two other sizes.
+    **Privacy**: docs/proofs/groups.md, "Squared L2 sensitivities". A cumulative count changes by at most one, because the changes caused by
+    a removed and an added record have opposite signs. A changed record may take two groups from one size and add them to two other sizes.
     """
     return SQUARED_SIZES[neighbours] if query is SizeQuery.SIZES else l1
 
@@ -255,7 +255,7 @@ def ways_to_change(query: SizeQuery, neighbours: Relation, l1: Sequence[int]) ->
 
     Notes
     -----
-    Two units that a changed record leaves and enters are in one region down to some level, and in different ones below. In
+    The two units that a changed record leaves and enters are in one region down to some level, and in different regions below it. In
     one region three sizes may change by 2, 1 and 1; otherwise four change by 1.
     """
     if query is not SizeQuery.SIZES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.errors import printable
@@ -25,7 +24,7 @@ from louver.groups.uncertainty import SimulatedErrors, Uncertainty
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import groups_verdict, loss_of
+from louver.release.pages.promised import NOT_AUDITED, groups_verdict, loss_of
 from louver.release.sentences import CHAIN, NOT_PRIVATE, ROUNDED_ALONE, bounds_moved
 from louver.release.write import ReleaseWriter
 
@@ -44,13 +43,13 @@ SMALL = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class GroupRelease(Shown):
+class GroupRelease(JsonText, Shown):
     """Numbers of groups by region and size: whole, not negative, consistent over the hierarchy.
 
     Attributes
     ----------
     plan : SizePlan
-        What was measured, and with what noise.
+        What was measured, and with which noise.
     counts : int64 (n_regions, n_sizes)
         Released numbers of groups, read-only.
     simulated : SimulatedErrors
@@ -58,7 +57,7 @@ class GroupRelease(Shown):
     evaluation : tuple of LevelError or None
         The true errors, for evaluations only.
     is_private : bool
-        False for seeded noise, and where the noise is smaller than the sensitivity requires.
+        False for seeded noise, and if the noise is smaller than the sensitivity requires.
     is_domain_from_data : bool
         Whether the list of regions was taken from the data, which discloses it exactly.
     head : Head or None
@@ -66,7 +65,7 @@ class GroupRelease(Shown):
     debited : str or None
         The debit, in the ledger's measure and relation.
     agreement : Agreement or None
-        The release of people that the sizes agree with.
+        The release of people with which the sizes agree.
     """
 
     plan: SizePlan
@@ -96,7 +95,7 @@ class GroupRelease(Shown):
 
     @property
     def sizes(self) -> range:
-        """The sizes that the columns of `counts` stand for."""
+        """The sizes for which the columns of `counts` stand."""
         return range(self.plan.first_size, self.plan.largest_size + 1)
 
     @property
@@ -155,9 +154,6 @@ class GroupRelease(Shown):
             "seconds": self.seconds,
         }
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pa.Table:
         """One row for each region and size: the region's labels, null below its level, then level, size, groups and their errors."""
         n_sizes = len(self.sizes)
@@ -188,7 +184,7 @@ class GroupRelease(Shown):
 
     @property
     def invariants(self) -> list[str]:
-        """What the guarantee takes as known; nothing here is protected."""
+        """What the guarantee assumes to be known, and does not protect."""
         known = []
         if self.plan.total is Total.PUBLIC:
             known.append("the list of units and their regions, hence the total number of groups")
@@ -199,7 +195,7 @@ class GroupRelease(Shown):
         return known
 
     def manifest(self, parameters: dict[str, Any]) -> Manifest:
-        """Describe the release: what, how, what it is conditional on, what it promises."""
+        """Describe the release: its content, how it was made, what it is conditional on, and what it promises."""
         plan = self.plan
         is_public = plan.total is Total.PUBLIC
         disclosures = ["the total number of groups, exactly"] if is_public else []
@@ -253,12 +249,12 @@ class GroupRelease(Shown):
 
     @property
     def _not_protected(self) -> list[str]:
-        """What this release does not protect, and what the one that it agrees with does not."""
+        """What this release and the one with which it agrees do not protect."""
         first = [] if self.agreement is None else self.agreement.manifest.privacy.get("not_protected") or ()
         return [*self.plan.not_protected, *first]
 
     def _first_loss(self) -> dict[str, Any]:
-        """The privacy loss of the release that this one agrees with, which covers the same people."""
+        """The privacy loss of the release with which this one agrees, which covers the same people."""
         if self.agreement is None:
             return {}
         first = self.agreement.manifest.privacy
@@ -330,7 +326,8 @@ class GroupRelease(Shown):
         lines.insert(1, f"  {self.verdict.sentence}")
         if self.agreement is not None:
             lines.insert(2, f"  agrees with {self.agreement.path.name}, whose loss is {self._lost_before}")
-        lines[2:2] = [f"  not protected: {what}" for what in self._not_protected]
+        exact = [f"  not protected: {what}" for what in self._not_protected]
+        lines[2:2] = [*exact, f"  {NOT_AUDITED}"] if exact else []
         return "\n".join(map(printable, lines[:10]))
 
 

@@ -1,6 +1,6 @@
 """Mechanisms run in memory on tables that are not confidential, and the distance of their results from the truth.
 
-For forecasts on stand-in tables, for evaluation with a seed, and for tests. Nothing here touches a ledger.
+They serve forecasts on stand-in tables, evaluation with a seed, and tests. No ledger is involved.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Forecast:
     Attributes
     ----------
     before : tuple of LevelError
-        Of the measurements as they are drawn: neither whole tables nor consistent ones.
+        Errors of the measurements as drawn, which are neither whole nor consistent tables.
     after : tuple of LevelError
-        Of the table after post-processing.
+        Errors of the table after post-processing.
     """
 
     before: tuple[LevelError, ...]
@@ -144,7 +144,7 @@ def stand_in(
 ) -> GroupTable:
     """Make a public table to forecast on: groups spread evenly over leaf regions, sizes geometric with a given mean; `first` is 0 or 1.
 
-    It says nothing about the data; a steward who knows a similar public table can forecast on that instead.
+    It does not depend on the data; a steward who knows a similar public table can use that for a forecast instead.
     """
     shares = np.zeros(largest_size + 1 - first)
     shares[1 - first :] = (1 - 1 / mean_size) ** np.arange(largest_size)
@@ -169,7 +169,7 @@ def forecast(table: GroupTable, plan: SizePlan, runs: int = 5, run: Run | None =
 
 
 def averages(runs: list[tuple[LevelError, ...]]) -> tuple[LevelError, ...]:
-    """The mean of every level's errors over runs."""
+    """The mean errors of every level over runs."""
     return tuple(
         LevelError(
             fmean(level.l1 for level in levels),

@@ -14,7 +14,7 @@ from louver._arrays import Ints
 from louver.data.scratch import Scratch
 from louver.errors import InputError
 from louver.groups.load import GroupsCall
-from louver.groups.methods.agreeing import solve_agreeing
+from louver.groups.methods.cumulative import solve_agreeing
 from louver.groups.plan import SizePlan, noisy_answers, true_batches
 from louver.groups.problem import GroupTable, Total
 from louver.groups.result import DATA_FILE, INVARIANTS_FILE, MEASUREMENTS_FILE, GroupRelease
@@ -42,7 +42,7 @@ __all__ = ["GroupSizes", "estimate_from", "release_paid", "release_seeded", "wri
 
 @dataclass(slots=True)
 class GroupSizes:
-    """The group sizes of a call: what `privacy.spend` measures and releases.
+    """The group sizes of a call, in the form that `privacy.spend` measures and releases.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class GroupSizes:
     report : callable or None
         Makes the page of the release.
     plan : SizePlan or None
-        None until the data are read, where regions are taken from them.
+        None until the data are read, if regions are taken from them.
     """
 
     call: GroupsCall
@@ -111,7 +111,7 @@ class GroupSizes:
         return true_batches(self.table, self.known_plan)
 
     def write_exact(self, folder: Path) -> None:
-        """Write the number of groups, where it is public."""
+        """Write the number of groups, if it is public."""
         if self.known_plan.total is Total.PUBLIC:
             exact = pa.table({"invariant": ["groups"], "value": [self.table.n_groups]})
             pq.write_table(exact, folder / INVARIANTS_FILE)
@@ -177,7 +177,7 @@ def release_paid(call: GroupsCall, account: Account, out: Path, report: Report |
 
 
 def estimate_from(call: GroupsCall, plan: SizePlan, folder: Path) -> GroupRelease:
-    """Post-process measurements; nothing of the true table is used except the total, where it is public."""
+    """Post-process measurements; nothing of the true table is used except the total, if it is public."""
     total = None
     if plan.total is Total.PUBLIC:
         total = pq.read_table(folder / INVARIANTS_FILE)["value"][0].as_py()

@@ -1,8 +1,8 @@
 """The error of every published number: a standard error and a 90 % interval, simulated from the release itself.
 
-The release is taken as the truth and the mechanism is run on it again, with noise from public keys. Every run gives pairs of a
-true and a simulated number, for all regions and sizes. The error of a published number is taken from runs in which the same number
-resulted, so that a published 0 has an interval too; shifting the release by simulated errors would give none.
+The release is treated as the truth and the mechanism is run on it again, with noise from public keys. Every run gives pairs of a true and a
+simulated number, for all regions and sizes. The error of a published number is taken from runs with the same result, so that a published 0
+also has an interval; shifting the release by simulated errors would give none.
 
 Notes
 -----
@@ -30,14 +30,14 @@ __all__ = ["SimulatedErrors", "Uncertainty", "simulate_release", "widened"]
 
 SIMULATED_CELLS = 400_000
 LEAST_RUNS, MOST_RUNS = 4, 32
-"""A release is simulated until this many cells have been simulated, within these limits on the number of runs."""
+"""Number of simulated cells after which simulation ends, and limits on the number of runs."""
 
 UNBIASING, UNBIASING_RUNS = 2, 4
-"""How often the stand-in for the truth is corrected by the error at the root, and simulations used for this; at most half as many as
-are run afterwards."""
+"""Number of times the stand-in for the truth is corrected by the error at the root, and number of simulations used for this, at most
+half of those run afterwards."""
 
 UNBIASING_STEP = 1.5
-"""Factor applied to the error to get the correction: the closer the truth is to a boundary, the larger the error."""
+"""Factor by which the error is multiplied to obtain the correction: the closer the truth is to a boundary, the larger the error."""
 
 POOLED = 100
 """Smallest number of pairs from which an interval is computed."""
@@ -53,13 +53,13 @@ MOST_BINS = 64
 """Maximum number of distinct intervals in one class."""
 
 NEAR_SIZES = 5
-"""Neighbouring sizes whose average is the expected number of each size, over all regions together."""
+"""Number of neighbouring sizes whose average, over all regions together, is the expected number of each size."""
 
 TAILS = (0.05, 0.95)
 """Quantiles that bound a 90 % interval."""
 
 LEAST_SCALE = 0.5
-"""Smaller standard deviations are raised to this, because numbers are whole."""
+"""Minimum standard deviation, because numbers are whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class SimulatedErrors:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Simulated numbers, their expected values, and how far the truth was from them, in standard deviations."""
+    """Simulated numbers, their expected values, and the distance of the truth from them, in standard deviations."""
 
     number: Floats
     expected: Floats
@@ -119,8 +119,8 @@ def simulate_release(table: GroupTable, plan: SizePlan, run: Run | None = None) 
 def widened(simulated: SimulatedErrors, table: GroupTable, alone: Ints) -> SimulatedErrors:
     """Errors of a table that agrees with numbers of people, from those of the mechanism by itself.
 
-    The error of the numbers of people is not known here. Where agreeing moved the numbers of a level and size by more than their
-    standard error, on the root mean square, errors are as much larger.
+    The error of the numbers of people is not known here. If agreement moved the numbers of a level and size by more than their standard
+    error (in root mean square), errors are enlarged accordingly.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ def _widened(found: Uncertainty, counts: Ints, alone: Ints, tree: LevelTree) -> 
 def _unbiased(table: GroupTable, plan: SizePlan, n_runs: int, run: Run | None) -> GroupTable:
     """A table whose releases match the root of this one on average; it stands in for the truth.
 
-    Post-processing moves numbers away from zero, where the truth often is, so a release of the release would have less error than it
-    itself.
+    Post-processing moves numbers away from zero, where the truth often is, so a release of the release would have less error than the
+    release itself.
     """
     solve = plan.mechanism.simulate or plan.mechanism.solve
     truth, root = table, table.counts[0].astype(np.float64)
@@ -170,7 +170,7 @@ def _unbiased(table: GroupTable, plan: SizePlan, n_runs: int, run: Run | None) -
 
 
 def _with_root(table: GroupTable, root: Ints, total: Total) -> GroupTable:
-    """The table with another root: leaves in proportion, whole, and with the same number of groups where that is public."""
+    """The table with another root: leaves in proportion, in whole numbers, and with the same number of groups if that is public."""
     tree = table.regions.tree
     leaves = table.counts[tree.level(tree.n_levels - 1)]
     if total is Total.PUBLIC:
@@ -302,7 +302,7 @@ def _read_off(key: Floats, off: Floats, wanted: Floats) -> Floats:
 
 
 def _by_students_t(numbers: Ints, off: Ints) -> Uncertainty:
-    """The same for numbers too few to be pooled, each on its own: a Student's t interval around its mean error."""
+    """The same for numbers too few to be pooled: for each of them, a Student's t interval around its mean error."""
     n_runs = len(off)
     center = numbers + off.mean(axis=0)
     error = np.sqrt(np.square(off, dtype=np.float64).mean(axis=0))

@@ -1,7 +1,7 @@
 """Numbers of households by size that agree with numbers of people, from noisy cumulative counts: empirical Bayes, down a tree.
 
-Answers: whole numbers of households of at least each size for every leaf, close to what was measured and to what regions above look
-like, such that sizes times households are exactly the people known to live there, within bounds on the number of households.
+For every leaf, finds whole numbers of households of at least each size, close to what was measured and to what the regions above suggest.
+Sizes times households give exactly the people known to live there, and the number of households stays within its bounds.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from louver.run import Run
 __all__ = ["HousedPeople", "fit_agreeing", "round_agreeing"]
 
 SWEEPS = 40
-"""Most times that children are brought back to their parent's sums and to possible rows, in turns."""
+"""Maximum number of times that children are projected onto their parent's sums and onto possible rows, in turn."""
 
 TOLERANCE = 0.02
-"""Children that sum to their parent within this are close enough: what is published is whole."""
+"""Tolerance for the sums of children; what is published is rounded to whole numbers anyway."""
 
 SCORING = 8
-"""Steps towards the likeliest spread of regions around their parent."""
+"""Steps of Fisher scoring towards the likeliest spread of regions around their parent."""
 
 LEAST_SPREAD = 0.1
-"""A region is believed to differ from its parent by at least this part of a count's own variance."""
+"""Least variance of a region around its parent, as a share of the variance of the count itself."""
 
 OWN_SHARE = 0.9
-"""A region with more of its parent's people than this says nothing about how regions differ from their parent."""
+"""A region with more than this share of its parent's people says nothing about how regions differ from their parent."""
 
 LEAST_VARIANCE = 1e-6
-"""Noise of less variance is treated as this; the variance itself may have underflowed to zero."""
+"""Variances of noise below this are raised to it; they may have underflowed to zero."""
 
 TINY = 1e-9
 """Keeps quotients of variances defined."""
 
 ROUNDS = 3
-"""Rounds over the tree: the first learns directions and spreads, each other one uses what the one before has learnt."""
+"""Rounds over the tree: the first learns directions and spreads, and each later one uses what the round before it learnt."""
 
 THRESHOLDS = (64.0, 16.0, 4.0, 1.0, 1e-6)
-"""What an exchange must gain, pass by pass: leaves for which it is cheapest make it first."""
+"""Gain that an exchange must bring, pass by pass, so that the most profitable exchanges are made first."""
 
 PASSES = 50
-"""Most passes over all leaves for one threshold."""
+"""Maximum number of passes over all leaves for one threshold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HousedPeople:
-    """What is known of every region of a tree, leaves and above; whole numbers that add up over it.
+    """What is known about every region of a tree, leaves included: whole numbers that add up over it.
 
     Attributes
     ----------
     people : int64 (n_regions,)
         People in households.
     lower, upper : int64 (n_regions,)
-        Bounds on the number of households, possible for these people: people <= upper * sizes, lower <= people, and where
+        Bounds on the number of households that are possible for these people: people <= upper * sizes, lower <= people, and where
         the lower bound binds people <= lower * sizes.
     """
 
@@ -106,12 +106,11 @@ def fit_agreeing(
 
     Notes
     -----
-    A region is expected to have its parent's row times its share of the people. How far regions of a level are from that is learnt from
-    the measurements: the directions in which rows differ, the same for all levels, and along each of them a variance a P + b P^2
-    of a region of P people. Up the tree, a region's own measurement and what its children say of it are weighted by precision. Down
-    the tree, so are what is expected of a region and what its subtree says; then rows are brought to their parent's sums, and to rows that
-    are possible for the region's people and bounds.
-    **Cost**: O(R S^2) for each of three rounds, O(R S) for each sweep.
+    A region is expected to have its parent's row times its share of the people. How far regions of a level deviate from that is learnt from
+    the measurements: the directions in which rows differ, the same for all levels, and along each of them a variance a P + b P^2 of a
+    region of P people. Up the tree, a region's own measurement and what its children say of it are weighted by precision. Down the tree, so
+    are what is expected of a region and what its subtree says; then rows are brought to their parent's sums, and to rows that are possible
+    for the region's people and bounds. **Cost**: O(R S^2) for each of three rounds, O(R S) for each sweep.
     """
     n_sizes = noisy.shape[1]
     rows, noise = noisy.astype(np.float64), np.maximum(np.asarray(variances, np.float64), LEAST_VARIANCE)
@@ -121,17 +120,18 @@ def fit_agreeing(
         if run is not None:
             run.check()
         alone, left = _upwards(rows @ basis, tree, noise, known, spreads if number else None)
-        fitted, heard = _downwards(alone, left, basis, spreads, tree, known)
+        fitted, deviations = _downwards(alone, left, basis, spreads, tree, known)
         if number == 0:
-            basis = _directions(heard)
-            heard = [one.along(basis) for one in heard]
+            basis = _directions(deviations)
+            deviations = [one.along(basis) for one in deviations]
         if number < ROUNDS - 1:
-            spreads = [np.zeros((2, n_sizes)), *map(_learn, heard)]
+            spreads = [np.zeros((2, n_sizes)), *map(_learn, deviations)]
     return fitted
 
 
 def round_agreeing(fitted: Floats, tree: LevelTree, known: HousedPeople, run: Run | None = None) -> Ints:
-    """Whole rows for all regions, sums of their leaves, each possible for its people; as close to the real-valued ones as exchanges reach.
+    """Whole-number rows for all regions, each the sum of its leaves and possible for its people, as close to the real-valued rows as
+    exchanges bring them.
 
     The squared distance is that over all regions of all levels, so leaves that are rounded do not drift together.
     """
@@ -154,7 +154,7 @@ def round_agreeing(fitted: Floats, tree: LevelTree, known: HousedPeople, run: Ru
 def _upwards(
     rows: Floats, tree: LevelTree, noise: Floats, known: HousedPeople, spreads: Sequence[Floats] | None
 ) -> tuple[Floats, Floats]:
-    """What the subtree of every region says of its row, along each direction, and the variance of that.
+    """Estimates of every region's row from its subtree, along each direction, with their variances.
 
     Notes
     -----
@@ -209,18 +209,18 @@ def _downwards(
     spreads: Sequence[Floats],
     tree: LevelTree,
     known: HousedPeople,
-) -> tuple[Floats, list[_Heard]]:
+) -> tuple[Floats, list[_Deviations]]:
     """Rows of all regions, and for every level but the first how its regions deviate from what was expected."""
     totals, lower, upper = (part.astype(np.float64) for part in (known.people, known.lower, known.upper))
     fitted, entries = alone @ basis.T, np.zeros_like(alone)
     fit_row_inplace(fitted[0], totals[0], lower[0], upper[0], *np.empty((2, alone.shape[1])))
-    heard = []
+    deviations = []
     for k in range(1, tree.n_levels):
         here, above = tree.level(k), tree.level(k - 1)
         people = known.people[here]
         expected = _expected(fitted, tree.parent[here], known, here)
         off = alone[here] - expected @ basis
-        heard.append(_Heard.of(off, left[here], people, tree.parent[here]))
+        deviations.append(_Deviations.of(off, left[here], people, tree.parent[here]))
         least = LEAST_SPREAD * np.maximum(expected, 0.0) @ basis**2
         believed = np.maximum(_variance(spreads[k], people), least) + TINY
         weight = believed / (believed + left[here])
@@ -238,7 +238,7 @@ def _downwards(
             SWEEPS,
             TOLERANCE,
         )
-    return fitted, heard
+    return fitted, deviations
 
 
 def _expected(fitted: Floats, parent: Ints, known: HousedPeople, here: slice) -> Floats:
@@ -264,8 +264,8 @@ def _variance(spread: Floats, people: Ints) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Heard:
-    """Deviations of regions from what is expected of them, as far as one can learn from them how regions deviate.
+class _Deviations:
+    """Deviations of regions from their expected rows, for the regions from which the spread can be learnt.
 
     Attributes
     ----------
@@ -280,8 +280,8 @@ class _Heard:
     people: Floats
 
     @classmethod
-    def of(cls, off: Floats, noise: Floats, people: Ints, parent: Ints) -> _Heard:
-        """Leave out regions that are nearly all of their parent; in others undo what the parent's row has of their own deviation."""
+    def of(cls, off: Floats, noise: Floats, people: Ints, parent: Ints) -> _Deviations:
+        """Leave out regions that make up nearly all of their parent; for the others, undo their own contribution to the parent's row."""
         of_parent = np.bincount(parent, people, minlength=int(parent.max()) + 1)[parent]
         share = people / np.maximum(of_parent, 1)
         kept = (share < OWN_SHARE) & (people > 0)
@@ -289,23 +289,23 @@ class _Heard:
             off[kept] / np.sqrt(1 - share[kept])[:, None], noise[kept], people[kept].astype(np.float64)
         )
 
-    def along(self, basis: Floats) -> _Heard:
-        """The same along other directions; the noise must be the same in all of them."""
-        return _Heard(self.off @ basis, self.noise, self.people)
+    def along(self, basis: Floats) -> _Deviations:
+        """The same deviations along other directions; the noise must be equal in all of them."""
+        return _Deviations(self.off @ basis, self.noise, self.people)
 
 
-def _directions(levels: Sequence[_Heard]) -> Floats:
+def _directions(levels: Sequence[_Deviations]) -> Floats:
     """The directions in which regions of all levels deviate, from measurements with noise that is the same in all directions."""
     n_sizes = levels[0].off.shape[1] if levels else 1
     covariance = np.zeros((n_sizes, n_sizes))
-    for heard in levels:
-        if not len(heard.off):
+    for deviations in levels:
+        if not len(deviations.off):
             continue
-        noise = heard.noise[:, 0]
-        excess = (heard.off**2).mean(axis=1) - noise
-        typical = max(0.0, float((heard.people * excess).sum() / (heard.people**2).sum()))
-        weight = heard.people / (noise + typical * heard.people + TINY) ** 2
-        own = (heard.off * weight[:, None]).T @ heard.off
+        noise = deviations.noise[:, 0]
+        excess = (deviations.off**2).mean(axis=1) - noise
+        typical = max(0.0, float((deviations.people * excess).sum() / (deviations.people**2).sum()))
+        weight = deviations.people / (noise + typical * deviations.people + TINY) ** 2
+        own = (deviations.off * weight[:, None]).T @ deviations.off
         own[np.diag_indices(n_sizes)] -= float((weight * noise).sum())
         if (trace := float(np.trace(own))) > 0:
             covariance += own / trace
@@ -313,16 +313,16 @@ def _directions(levels: Sequence[_Heard]) -> Floats:
     return basis
 
 
-def _learn(heard: _Heard) -> Floats:
+def _learn(deviations: _Deviations) -> Floats:
     """The likeliest variances a P + b P^2 along each direction, (2, n_sizes): normal deviations, by Fisher scoring."""
-    learnt = np.zeros((2, heard.off.shape[1]))
-    if not len(heard.off):
+    learnt = np.zeros((2, deviations.off.shape[1]))
+    if not len(deviations.off):
         return learnt
-    mean = float(heard.people.mean())
-    size = heard.people / mean
-    terms, excess = np.stack([size, size**2]), heard.off**2 - heard.noise
+    mean = float(deviations.people.mean())
+    size = deviations.people / mean
+    terms, excess = np.stack([size, size**2]), deviations.off**2 - deviations.noise
     for _ in range(SCORING):
-        total = heard.noise + terms.T @ learnt + TINY
+        total = deviations.noise + terms.T @ learnt + TINY
         learnt = _nonnegative_fit(terms, excess, 1 / total**2)
     found: Floats = learnt / np.array([[mean], [mean**2]])
     return found

@@ -1,6 +1,6 @@
 """Group sizes closest to noisy ones, consistent over a tree of regions: relaxed and exact.
 
-Answers Model 1 of Fioretto, Van Hentenryck & Zhu (2021); see the kernel `laminar` for the method.
+Solves Model 1 of Fioretto, Van Hentenryck & Zhu (2021); see the kernel `laminar` for the method.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ def allocate(noisy: Ints, tree: LevelTree, total: int | None, weights: Sequence[
     return np.ascontiguousarray(values.T)
 
 
-def allocate_relaxed(
-    noisy: Ints, tree: LevelTree, total: int | None, weights: Sequence[int] | None = None
-) -> Floats:
+def allocate_relaxed(noisy: Ints, tree: LevelTree, total: int | None) -> Floats:
     """Solve (H1)-(H3) in real numbers that are not negative.
 
     Examples
@@ -75,7 +73,7 @@ def allocate_relaxed(
     [[2.0], [2.0], [0.0]]
     """
     y = np.ascontiguousarray(noisy.T.astype(np.float64))
-    return np.ascontiguousarray(_relaxed(y, tree, total, np.array(_level_weights(tree, weights))).T)
+    return np.ascontiguousarray(_relaxed(y, tree, total, np.array(_level_weights(tree, None))).T)
 
 
 def _level_weights(tree: LevelTree, weights: Sequence[int] | None) -> list[int]:

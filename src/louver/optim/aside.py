@@ -1,4 +1,4 @@
-"""On the first run with two cores, a child process compiles some kernels into the cache."""
+"""On the first run, where there are two cores, a child process compiles some kernels into the cache."""
 
 from __future__ import annotations
 

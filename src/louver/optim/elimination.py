@@ -5,10 +5,9 @@ with what bounds it from above. Rows are kept primitive, and those that follow f
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), section 6.2 and appendix D; redundancy after Imbert (1990) and by linear programs.
-**Departs**: whether whole solutions extend to whole solutions is decided, not assumed. A step is exact over the integers where in each
-pair that is combined one coefficient is one and the constants are whole (Pugh 1992); otherwise `extends_to_integers` tries every
-point of a small projection.
+**Implements**: Abowd et al. (2019), section 6.2 and appendix D; redundancy after Imbert (1990) and by linear programs. **Departs**: whether
+whole solutions extend to whole solutions is decided, not assumed. A step is exact over the integers if, in each combined pair, one
+coefficient is one and the constants are whole (Pugh 1992); after any other step nothing is claimed.
 """
 
 from __future__ import annotations
@@ -17,23 +16,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import ceil, floor, gcd, prod
+from math import gcd
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
 
 from louver.errors import SolverError
-from louver.optim.highs import solve_linear
-from louver.optim.status import Status
 
-__all__ = ["MAX_ROWS", "LinearRow", "Projection", "extends_to_integers", "follows", "project"]
+__all__ = ["MAX_ROWS", "LinearRow", "Projection", "follows", "project"]
 
 MAX_ROWS = 1_000
-"""Rows that a step may produce; the number can square with every unknown."""
-
-MAX_POINTS = 4_096
-"""Greatest number of whole points of a projection that are tried one by one."""
+"""Maximum number of rows that a step may produce; their number can be squared with every unknown."""
 
 FEW_ROWS = 24  # up to this many rows are kept without checking which follow from others
 
@@ -195,13 +188,13 @@ def _unit(row: LinearRow, kept: set[int]) -> list[int]:
 
 
 def _without(row: LinearRow, equation: LinearRow, unknown: int) -> LinearRow:
-    """A row without an unknown that an equation determines; inequalities keep their direction."""
+    """The row after an equation replaces one unknown; inequalities keep their direction."""
     a, pivot = row.coefficients[unknown], equation.coefficients[unknown]
     return row if a == 0 else row.plus(equation, abs(pivot), -a if pivot > 0 else a)
 
 
 def _tightest(rows: Iterable[LinearRow]) -> list[LinearRow]:
-    """One row for each direction."""
+    """The tightest row for each direction."""
     most: dict[tuple[int, ...], Fraction] = {}
     for row in rows:
         most[row.coefficients] = max(row.constant, most.get(row.coefficients, row.constant))
@@ -209,7 +202,7 @@ def _tightest(rows: Iterable[LinearRow]) -> list[LinearRow]:
 
 
 def _growth(rows: Iterable[LinearRow], unknown: int) -> int:
-    """How many more rows there are once an unknown is eliminated."""
+    """By how many rows the system grows when an unknown is eliminated."""
     signs = [(row.coefficients[unknown] > 0) - (row.coefficients[unknown] < 0) for row in rows]
     below, above = signs.count(1), signs.count(-1)
     return below * above - below - above
@@ -275,7 +268,7 @@ def follows(row: LinearRow, others: Sequence[LinearRow]) -> bool:
 
 
 def _solve_exactly(columns: Sequence[Sequence[int]], right: Sequence[int]) -> list[Fraction] | None:
-    """The weights of columns that add up to the right side; None where there are none or they are not unique."""
+    """The weights of columns that add up to the right side; None if there are none or they are not unique."""
     table = [[Fraction(c[i]) for c in columns] + [Fraction(right[i])] for i in range(len(right))]
     n = len(columns)
     for j in range(n):
@@ -323,7 +316,7 @@ def _solved(equations: list[LinearRow]) -> list[LinearRow]:
     """Equations that each determine their first unknown; those that follow from others are dropped."""
     done: list[LinearRow] = []
     for row in equations:
-        row = _reduced(row, done, is_equation=True)
+        row = _reduced(row, done)
         place, first = _leading(row)
         if first == 0 and row.constant == 0:
             continue
@@ -334,79 +327,10 @@ def _solved(equations: list[LinearRow]) -> list[LinearRow]:
     return sorted(done, key=_leading)
 
 
-def _reduced(row: LinearRow, equations: Sequence[LinearRow], *, is_equation: bool = False) -> LinearRow:
-    """A row without the unknowns that equations determine."""
+def _reduced(row: LinearRow, equations: Sequence[LinearRow]) -> LinearRow:
+    """The row after equations replace the unknowns that they determine."""
     for equation in equations:
         place = _leading(equation)[0]
         if place < len(row.coefficients):
             row = _without(row, equation, place)
     return row.primitive()
-
-
-def extends_to_integers(
-    equations: Sequence[LinearRow],
-    inequalities: Sequence[LinearRow],
-    kept: Sequence[int],
-    projection: Projection,
-) -> bool | None:
-    """Whether every whole point of a projection extends to a whole solution of the system.
-
-    Returns
-    -------
-    bool or None
-        None if the projection is unbounded or has more than MAX_POINTS whole points and the elimination proved nothing.
-    """
-    if projection.is_exact or not projection.is_feasible:
-        return True
-    ranges = [_whole_range(projection, j, len(kept)) for j in range(len(kept))]
-    if any(own is None for own in ranges):
-        return None
-    spans = [range(own[0], own[1] + 1) for own in ranges if own is not None]
-    if prod(map(len, spans)) > MAX_POINTS:
-        return None
-    points = (point for point in product(*spans) if projection.holds(point))
-    return all(_has_whole_solution(equations, inequalities, kept, point) for point in points)
-
-
-def _arrays(rows: Sequence[LinearRow]) -> tuple[csr_array, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
-    matrix = csr_array(np.array([row.coefficients for row in rows], dtype=np.float64))
-    return matrix, np.array([float(row.constant) for row in rows])
-
-
-def _whole_range(projection: Projection, unknown: int, n: int) -> tuple[int, int] | None:
-    """Least and greatest whole value of an unknown; None where there is no bound."""
-    rows = [*projection.equations, *projection.inequalities]
-    if not rows:
-        return None
-    matrix, least = _arrays(rows)
-    most = np.where(np.arange(len(rows)) < len(projection.equations), least, np.inf)
-    ends = []
-    for sign in (1.0, -1.0):
-        cost = np.zeros(n)
-        cost[unknown] = sign
-        free = np.full(n, np.inf)
-        status, x = solve_linear(cost, matrix, least, most, -free, free, is_integer=False)
-        if status is not Status.OPTIMAL or x is None:
-            return None
-        ends.append(float(x[unknown]))
-    return floor(ends[0] + 1e-6), ceil(ends[1] - 1e-6)
-
-
-def _has_whole_solution(
-    equations: Sequence[LinearRow],
-    inequalities: Sequence[LinearRow],
-    kept: Sequence[int],
-    point: Sequence[int],
-) -> bool:
-    """Whether a system has a whole solution with given values of some unknowns, by an integer program checked exactly."""
-    rows = [*equations, *inequalities]
-    matrix, least = _arrays(rows)
-    most = np.where(np.arange(len(rows)) < len(equations), least, np.inf)
-    lower = np.full(matrix.shape[1], -np.inf)
-    upper = np.full(matrix.shape[1], np.inf)
-    lower[list(kept)] = upper[list(kept)] = point
-    status, x = solve_linear(np.zeros(len(lower)), matrix, least, most, lower, upper, is_integer=True)
-    if status is not Status.OPTIMAL or x is None:
-        return False
-    whole = [round(value) for value in x]
-    return all(row.holds(whole, is_equation=i < len(equations)) for i, row in enumerate(rows))

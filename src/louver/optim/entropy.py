@@ -1,12 +1,12 @@
-"""Counts that keep exact sums, lie near noisy ones, and otherwise resemble what was expected.
+"""Counts that keep exact sums, stay close to noisy sums, and otherwise resemble what was expected.
 
-Minimises sum h log(h / prior) - h + sum (noisy - sum of h)^2 / (2 variance) subject to sums that are exact. That is the likeliest
-vector where counts are Poisson around `prior` and noise is normal. Where an answer was not measured, nothing pulls
-away from `prior`: unknown parts are filled in proportion to it.
+Minimises sum h log(h / prior) - h + sum (noisy - sum of h)^2 / (2 variance) subject to sums that are exact. That is the most likely vector
+if counts are Poisson around `prior` and noise is normal. Where nothing was measured, nothing pulls counts away from `prior`: unknown parts
+are filled in proportion to it.
 
 Notes
 -----
-**Implements**: iterative proportional fitting, with a step for noisy sums: every multiplier in turn is set to its best value.
+**Implements**: iterative proportional fitting, with an additional step for noisy sums. Every multiplier in turn is set to its best value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["GroupSums", "Inequality", "NoisySums", "fit"]
 
 SWEEPS = 24
 NEWTON_STEPS = 8
-LARGEST_STEP = 2.0  # of the multiplier of an inequality, in one sweep
+LARGEST_STEP = 2.0  # by which the multiplier of an inequality may change in one sweep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class GroupSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySums:
-    """Noisy sums, with one variance or with one for each."""
+    """Noisy sums, with one variance for all or one for each."""
 
     group: Ints
     value: Ints | Floats
@@ -45,7 +45,7 @@ class NoisySums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inequality:
-    """Of the counts at `index`, the sum of coefficient x count over each group is at least `least`."""
+    """Over each group, the sum of coefficient x count of the counts at `index` is at least `least`."""
 
     index: Ints
     group: Ints

@@ -48,7 +48,7 @@ def solve_linear(
 
 
 def interruptible_milp(run: Run | None, **problem: Any) -> Any:
-    """`scipy.optimize.milp`, which has no callback; with a `run` in a child process, which ends when the run is cancelled.
+    """`scipy.optimize.milp`; as it has no callback, a `run` moves it to a child process, which ends when the run is cancelled.
 
     Notes
     -----

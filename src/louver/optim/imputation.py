@@ -1,11 +1,11 @@
 """Completed copies of records whose values are known as intervals or sets: draws from a model, within what is known.
 
-Chained equations: every column is drawn given all others, again and again, numbers from a normal regression cut off at the ends of
-their interval, categories from a logistic regression restricted to their set. The parameters are drawn as well, so that differences
-between copies show what is not known (van Buuren 2018, chapter 4; Raghunathan et al. 2001).
+Chained equations: every column is drawn again and again given all others, numbers from a normal regression truncated to their interval,
+categories from a logistic regression restricted to their set. The parameters are drawn as well, so that differences between copies show the
+uncertainty (van Buuren 2018, chapter 4; Raghunathan et al. 2001).
 
-An interval that was made from the values of a class says more than that its records lie within: somebody stands at each end. Draws that
-ignore this are too close together, and regressions on them too steep.
+An interval made from the values of a class says more than that its records lie within it: some record lies at each end. Draws that ignore
+this are too close together, and regressions on them are too steep.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def draw_copies(
     Notes
     -----
     **Cost**: per round and open column one regression on all others; memory of a few copies of the records.
-    The same seed gives the same copies. The draws protect nobody: what is published was settled before.
+    The same seed gives the same copies. The draws provide no protection: they are made from what has already been published.
     """
     chain = _ImputationChain(columns, classes, seed)
     for number in range(n_copies):
@@ -120,14 +120,14 @@ class _ImputationChain:
                 self.values[place] = self._draw_labels(place, column, self.values[place], predictors)
 
     def _first(self, column: Number | Category) -> Floats | Ints:
-        """Spread evenly within what is known."""
+        """Initial values, spread evenly within what is known."""
         if isinstance(column, Category):
             return _pick(column.sets[column.of].astype(np.float64), self._uniforms(len(column.of)))
         lower, upper = _ends(column)
         return _inverse_uniform(lower, upper, self._uniforms(len(lower)), column.is_whole)
 
     def _uniforms(self, n: int) -> Floats:
-        """Numbers between 0 and 1, both excluded, never the same stream twice."""
+        """Numbers between 0 and 1, both excluded; no stream is used twice."""
         self._n_uniforms += 1
         keys = np.arange(n, dtype=np.uint64) + np.uint64((self._n_uniforms << 40) % 2**64)
         stream = mixed(np.array([(self._seed * GOLDEN + 1) % 2**64], np.uint64))
@@ -135,7 +135,7 @@ class _ImputationChain:
         return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def _predictors(self, but: int) -> Floats:
-        """A constant, and every other column as a standardised number or as indicators."""
+        """The predictors: a constant, and every other column as a standardised number or as indicators."""
         n = len(self.values[but])
         parts = [np.ones((n, 1))]
         for place, values in enumerate(self.values):
@@ -151,7 +151,7 @@ class _ImputationChain:
         return np.concatenate(parts, axis=1)
 
     def _draw_numbers(self, column: Number, current: Floats | Ints, x: Floats) -> Floats:
-        """From a normal regression with drawn parameters, cut off at the ends of each interval."""
+        """Draw from a normal regression with drawn parameters, truncated to each interval."""
         n, k = x.shape
         centre, scale = float(current.mean()), float(current.std()) or 1.0
         y = (current - centre) / scale
@@ -176,7 +176,7 @@ class _ImputationChain:
         return result
 
     def _attain(self, drawn: Floats, end: Floats, other: Floats, log_odds: Floats) -> Floats:
-        """In classes where no record has the number at one end, give it to one that is not alone at the other end."""
+        """In classes where no record has the number at one end, assign it to a record that is not the only one at the other end."""
         n_classes = int(self._classes.max(initial=-1)) + 1
         n_at_end, n_at_other = (
             np.bincount(self._classes, weights=drawn == place, minlength=n_classes)[self._classes]
@@ -199,7 +199,7 @@ class _ImputationChain:
         return chosen
 
     def _draw_labels(self, place: int, column: Category, current: Floats | Ints, x: Floats) -> Ints:
-        """From a multinomial logistic regression with drawn coefficients, restricted to each record's set."""
+        """Draw from a multinomial logistic regression with drawn coefficients, restricted to each record's set."""
         labels = current.astype(np.int64)
         step = -(-len(x) // MOST_FITTED)
         found = _fit_labels(x[::step], labels[::step], column.sets.shape[1], self._coefficients.get(place))
@@ -211,7 +211,7 @@ class _ImputationChain:
         return self._attain_labels(column, picked, scores) if column.is_attained else picked
 
     def _attain_labels(self, column: Category, picked: Ints, scores: Floats) -> Ints:
-        """In classes where no record has a label of the set, give it to one whose own label others also have."""
+        """In classes where no record has a certain label of the set, assign it to a record whose own label others also have."""
         n_labels, n_classes = column.sets.shape[1], int(self._classes.max(initial=-1)) + 1
         for label in np.flatnonzero(column.sets[column.sets.sum(axis=1) > 1].any(axis=0)):
             held = np.bincount(self._classes * n_labels + picked, minlength=n_classes * n_labels)
@@ -268,7 +268,7 @@ def _is_open(column: Number | Category) -> bool:
 
 
 def _ends(column: Number) -> tuple[Floats, Floats]:
-    """The ends of what is known; where nothing is, those of the whole column."""
+    """The ends of the known interval; where nothing is known, those of the whole column."""
     is_known = ~np.isnan(column.lower)
     least = float(column.lower[is_known].min()) if is_known.any() else 0.0
     most = float(column.upper[is_known].max()) if is_known.any() else 0.0
@@ -294,7 +294,7 @@ def _inverse_normal(low: Floats, high: Floats, uniforms: Floats) -> Floats:
 
 
 def _powers(values: Floats | Ints) -> Floats:
-    """A number and its square, so that a relation may bend."""
+    """A number and its square, so that a relation may be curved."""
     centred = values - values.mean()
     found: Floats = np.stack([centred, centred**2], axis=1)
     return found
@@ -309,7 +309,7 @@ def _common_labels(labels: Floats | Ints) -> Ints:
 
 
 def _indicators(labels: Floats | Ints, common: Ints) -> Floats:
-    """One column for each of these labels; all others share what is left."""
+    """One column for each of these labels; other labels have zeros in all of them."""
     found: Floats = (labels.astype(np.int64)[:, None] == common).astype(np.float64)
     return found
 

@@ -1,6 +1,6 @@
 """Rows that never increase and sum over a tree, closest to noisy ones.
 
-Answers the relaxation of Model 2 of Fioretto, Van Hentenryck & Zhu (2021), with a weight for every level.
+Solves the relaxation of Model 2 of Fioretto, Van Hentenryck & Zhu (2021), with a weight for every level.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RELAXATION = 1.7
 """Over-relaxation of the multiplier method."""
 
 FEW_CELLS = 20_000
-"""A table with fewer is processed by one thread: distributing the work would take longer than doing it."""
+"""A table with fewer cells is processed by one thread: distributing the work would take longer than doing it."""
 
 BLOCK_COLUMNS = 64
 """Columns handled together: all regions of a block fit into the second-level cache."""
@@ -88,7 +88,7 @@ def fit_monotone(
     tolerance : float
         Largest violation of monotonicity, and largest change in the last step, in counts.
     max_iterations : int
-        Number after which it stops at the latest; the result says how close it came.
+        Maximum number of iterations; the result says how close it came.
     run : Run, optional
         Checked in every iteration.
 

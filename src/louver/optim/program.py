@@ -3,8 +3,8 @@
 HiGHS keeps its basis, so a program that differs little from the last one is solved in a few steps. One thread, and limits in nodes
 instead of seconds, make the answers the same in every run.
 
-This is the only module that uses the HiGHS inside SciPy, which SciPy does not promise to retain. Where it is not found, SciPy's public
-functions answer: the same optima, more slowly, because each of them starts from nothing (decision 0086).
+This is the only module that uses the HiGHS inside SciPy, which SciPy does not promise to retain. Where it is missing, SciPy's public
+functions are used: they find the same optima more slowly, because each call starts from scratch (decision 0086).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SolvedProgram:
         Value at the point.
     bound : float
         Lower bound on every point of an integer program; the objective of a linear one.
-    point, row_duals, column_duals : ndarray
+    point, row_duals : ndarray
         Empty where there is none.
     """
 
@@ -55,11 +55,10 @@ class SolvedProgram:
     bound: float = -math.inf
     point: Floats = field(default_factory=_nothing)
     row_duals: Floats = field(default_factory=_nothing)
-    column_duals: Floats = field(default_factory=_nothing)
 
 
 class Program:
-    """Minimise cost @ x subject to bounds on rows @ x and on x; some or no x are integers.
+    """Minimise cost @ x subject to bounds on rows @ x and on x; any of x may be restricted to integers.
 
     With `is_primal` a linear program is solved by the primal simplex method, which keeps its vertex when only the cost changes.
 
@@ -132,7 +131,7 @@ class Program:
     def solve(
         self, *, nodes: int = 0, start: Floats | None = None, seconds: float = math.inf
     ) -> SolvedProgram:
-        """Solve as it stands, for at most so many seconds; `nodes` and `start` are a limit and a first answer of an integer program."""
+        """Solve the program as it stands, within `seconds`; for an integer program, `nodes` is a limit and `start` an initial solution."""
         if self._solver is None:
             return self._cold(nodes)
         solver = self._solver
@@ -166,7 +165,6 @@ class Program:
                 value,
                 np.array(found.col_value),
                 np.array(found.row_dual),
-                np.array(found.col_dual),
             )
         has_point = info.primal_solution_status == 2
         outcome = Status.OPTIMAL if status == kinds.kOptimal else Status.FEASIBLE
@@ -220,7 +218,7 @@ class Program:
         )
 
     def _cold(self, nodes: int) -> SolvedProgram:
-        """The same from scratch, by the public interface."""
+        """Solve from scratch through the public interface."""
         rows = csr_array(vstack(self._rows))
         low, high = np.concatenate(self._row_lower), np.concatenate(self._row_upper)
         if self._is_integer is not None:
@@ -253,5 +251,4 @@ class Program:
         duals[is_equal] = answer.eqlin.marginals
         duals[above] += answer.ineqlin.marginals[: above.sum()]
         duals[below] -= answer.ineqlin.marginals[above.sum() :]
-        reduced = answer.lower.marginals + answer.upper.marginals
-        return SolvedProgram(Status.OPTIMAL, value, value, answer.x, duals, reduced)
+        return SolvedProgram(Status.OPTIMAL, value, value, answer.x, duals)

@@ -17,7 +17,7 @@ __all__ = ["Fit", "combine", "fit_linear", "fit_logistic", "fit_mean"]
 
 MOST_STEPS = 50
 MOST_FREEDOM = 1e6
-"""Degrees of freedom from which a t distribution is taken as normal."""
+"""Degrees of freedom from which on a t distribution is treated as normal."""
 CONVERGED = 1e-10
 """Tolerance for a Newton step, relative to the coefficients."""
 
@@ -47,7 +47,7 @@ class Fit:
 
 
 def fit_mean(y: Floats, weights: Floats) -> Fit:
-    """A weighted mean; its variance by linearisation."""
+    """A weighted mean, with its variance by linearisation."""
     return fit_linear(np.ones((len(y), 1)), y, weights)
 
 
@@ -85,7 +85,7 @@ def fit_logistic(x: Floats, y: Floats, weights: Floats) -> Fit:
 
 
 def _independent(scaled: Floats, x: Floats) -> tuple[np.ndarray, Floats]:
-    """Columns that earlier ones do not determine, by Gram-Schmidt."""
+    """Columns that are not determined by earlier ones, by Gram-Schmidt."""
     is_used = np.zeros(x.shape[1], dtype=bool)
     basis: list[Floats] = []
     for place, column in enumerate(scaled.T):
@@ -107,7 +107,7 @@ def _sandwich(found: Floats, bread: Floats, scores: Floats, is_used: np.ndarray)
 
 
 def combine(fits: Sequence[Fit]) -> Fit:
-    """One fit from those of several completed copies.
+    """Combine the fits of several completed copies into one.
 
     Notes
     -----

@@ -28,7 +28,7 @@ COST_UNIT = 1 << 16
 """Costs are squares in units of 1 / COST_UNIT."""
 
 FIRST_WINDOW = 4
-"""Initial number of units priced individually around a real number; if a value leaves its window, all windows are doubled."""
+"""Initial number of units with a price of their own around a real number; if a value leaves this window, all windows are doubled."""
 
 MOST_FLOW_CELLS = 10_000
 """Children x sizes above which columns are allotted instead: a flow of this size takes about a second."""

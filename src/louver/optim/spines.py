@@ -1,14 +1,14 @@
-"""Areas that are unions of leaves of a tree: how far they are from its regions, and how well least squares knows them.
+"""Areas that are unions of leaves of a tree: how far they are from its regions, and how precisely least squares estimates them.
 
-An area is given by the leaves that lie in it. What is worked out for a region and an area depends on the leaves of the region alone, so that
-one pass from the leaves to the root is enough, and only regions that meet the area are looked at.
+An area is given by the leaves that lie in it. Every quantity computed for a region and an area depends on the leaves of the region alone,
+so one pass from the leaves to the root is enough, and only regions that meet the area are visited.
 
 Notes
 -----
-**Implements**: the off-spine distance of Cumings-Menon et al. (2021), *Geographic spines in the 2020 Census Disclosure Avoidance System*: the
-least number of regions that have to be added and subtracted to make an area.
-**Implements**: the variance of a union of leaves under least squares on a tree (Hay et al., 2010). Given the count of a region, the part of it
-that lies in an area is a share of that count and a rest of known variance, which does not depend on anything outside the region.
+**Implements**: the off-spine distance of Cumings-Menon et al. (2021), *Geographic spines in the 2020 Census Disclosure Avoidance System*:
+the least number of regions that have to be added and subtracted to make an area. **Implements**: the variance of a union of leaves under
+least squares on a tree (Hay et al., 2010). Given the count of a region, the part of it that lies in an area is a share of that count and a
+rest of known variance, which does not depend on anything outside the region.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["Parts", "members", "off_spine_distances", "union_variances", "upward
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """For every region of a level and every area that meet: what is known of the people in both.
+    """For every pair of a region of a level and an area that meet: what is known about the people in both.
 
     Parameters
     ----------
     region, area : ndarray of int64, shape (pairs,)
         Pairs that meet, in ascending order of region, then area.
     share : ndarray of float64, shape (pairs,)
-        Expected part of the region's count, per person of it.
+        Expected share of the region's count that lies in the area.
     rest : ndarray of float64, shape (pairs,)
         Variance that remains where the region's count is known.
     """
@@ -43,7 +43,7 @@ class Parts:
     rest: Floats
 
     def above(self, parent: Ints, variance: Floats, n_areas: int) -> Parts:
-        """The same for the parents.
+        """Return the same for the parents.
 
         Parameters
         ----------
@@ -73,14 +73,14 @@ class Parts:
 
 
 def _grouped(region: Ints, area: Ints, n_areas: int) -> tuple[Ints, Ints, Ints]:
-    """Different pairs in ascending order, and the place of every given pair among them."""
+    """Distinct pairs in ascending order, and the place of every given pair among them."""
     keys, place = np.unique(region * n_areas + area, return_inverse=True)
     found_region, found_area = np.divmod(keys, n_areas)
     return found_region, found_area, place
 
 
 def members(area_of: Ints) -> tuple[Ints, Ints]:
-    """Pairs (leaf, area) of leaves that lie in an area each; -1 stands for none."""
+    """Pairs (leaf, area) of all leaves that lie in an area; -1 stands for none."""
     leaf = np.flatnonzero(area_of >= 0)
     return leaf, area_of[leaf]
 
@@ -104,11 +104,11 @@ def off_spine_distances(parents: Sequence[Ints], leaf: Ints, area: Ints, n_areas
     Notes
     -----
     To make the part of a region that lies in the area, its children are made one by one, or the part outside is made and subtracted from
-    the region. A region that the area does not meet takes nothing inside and itself outside.
+    the region. A region that the area does not meet costs nothing inside and one region outside.
 
     Examples
     --------
-    Four leaves under two regions; an area of three leaves is everything without one leaf.
+    Four leaves under two regions; an area of three leaves is the root minus one leaf.
 
     >>> off_spine_distances([np.array([0, 0]), np.array([0, 0, 1, 1])], np.array([0, 1, 2]), np.array([0, 0, 0]), 1)
     array([2])

@@ -1,4 +1,4 @@
-"""What a sample says about its population: how many people share a combination of values, from how many in the sample do.
+"""What a sample says about its population: how many people share a combination of values, estimated from how many do in the sample.
 
 Individual risk by sampling weights (Benedetti & Franconi 1998) and two models of all combinations at once: the Pitman sampling
 formula (Hoshino 2001) and a zero-truncated negative binomial distribution (Bethlehem, Keller & Pannekoek 1990).
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 LEAST_COMBINATIONS = 10
-"""Fewer combinations in the sample say too little about a model with two parameters."""
+"""With fewer combinations in the sample, a model with two parameters is not estimated."""
 LEAST_ALPHA, MOST_ALPHA = 1e-6, 1 - 1e-6
 MOST_SHAPE = 1e4
-"""From this shape on, a negative binomial distribution is taken as a Poisson distribution."""
+"""From this shape on, a negative binomial distribution is treated as a Poisson distribution."""
 
 
 def individual_risk(frequencies: Ints, weight_sums: Floats) -> Floats:
@@ -39,7 +39,7 @@ def individual_risk(frequencies: Ints, weight_sums: Floats) -> Floats:
     frequencies : ndarray of int64, shape (c,)
         Records of the sample with each combination, at least 1.
     weight_sums : ndarray of float64, shape (c,)
-        Their sampling weights added up: the estimated people of the population, at least the frequency.
+        Sums of their sampling weights, which estimate the people of the population; at least the frequency.
 
     Returns
     -------
@@ -64,12 +64,12 @@ def individual_risk(frequencies: Ints, weight_sums: Floats) -> Floats:
 
 
 def match_risk(n_ones: int, n_twos: int, fraction: float) -> float | None:
-    """Chance that a match is right, given that a person of the population matches one record of the sample only.
+    """Chance that a match is right, given that a person of the population matches exactly one record of the sample.
 
     Notes
     -----
     **Implements** Skinner & Elliot (2002), data intrusion simulation: n1 f / (n1 f + 2 n2 (1 - f)) for a sample of the
-    fraction f with n1 combinations of one record and n2 of two. None where there are neither.
+    fraction f with n1 combinations of one record and n2 of two. None if there are neither.
 
     Examples
     --------
@@ -107,12 +107,12 @@ def fit_pitman(sizes: Ints, counts: Ints) -> Pitman | None:
     Parameters
     ----------
     sizes, counts : ndarray of int64, shape (s,)
-        `counts[i]` combinations have `sizes[i]` records each; sizes from 1 on, each once.
+        `counts[i]` combinations have `sizes[i]` records each; sizes are at least 1 and distinct.
 
     Returns
     -------
     Pitman or None
-        None where there are fewer than ten combinations, or none with two records: the likelihood has no maximum.
+        None if there are fewer than ten combinations, or none with two records: the likelihood has no maximum.
 
     Notes
     -----
@@ -165,7 +165,7 @@ class NegativeBinomial:
 
 
 def fit_negative_binomial(sizes: Ints, counts: Ints, fraction: float) -> NegativeBinomial | None:
-    """Maximum likelihood from the sample, in which combinations with no record are not seen.
+    """Maximum likelihood from the sample, in which combinations without a record are not observed.
 
     Parameters
     ----------

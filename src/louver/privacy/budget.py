@@ -1,7 +1,7 @@
 """Privacy losses as exact rational numbers: splitting, composing, converting.
 
-Answers: what a share of a budget amounts to, what several measurements cost together, and what a loss in one measure or for one neighbour
-relation means in another. Only the conversion of rho to (epsilon, delta) leaves the rationals; it is rounded up.
+Computes the amount of a share of a budget, the cost of several measurements together, and the equivalent of a loss in another measure or
+for another neighbour relation. Only the conversion of rho to (epsilon, delta) leaves the rationals; it is rounded up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST_AMOUNT = 10**9
 """Largest epsilon or rho accepted, far above any value that protects anyone."""
 
 LONGEST_AMOUNT, LONGEST_EXPONENT = 4_000, 3
-"""Characters of an amount, and digits of its exponent, that are accepted: 1e99999999 would exhaust memory."""
+"""Maximum number of characters of an amount, and of digits of its exponent: 1e99999999 would exhaust memory."""
 
 
 class Measure(StrEnum):
@@ -217,5 +217,5 @@ def _best_alpha(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def amounts_of(loss: Loss) -> dict[str, float | None]:
-    """Epsilon or rho; the other one is None."""
+    """Epsilon and rho, of which one is None."""
     return {str(measure): float(loss.amount) if loss.measure is measure else None for measure in Measure}

@@ -1,8 +1,8 @@
-"""What many discrete Gaussian measurements cost together, as epsilon and delta: an upper bound close to the truth.
+"""The cost of many discrete Gaussian measurements together, as epsilon and delta: an upper bound close to the truth.
 
-Answers: the delta that a list of measurements implies at an epsilon, and the largest rho whose shares stay within an
-epsilon and a delta. Going through rho alone overstates the cost, because rho bounds every moment of the privacy loss and
-not its distribution. The proof that the numbers are upper bounds is `docs/proofs/composition.md`.
+Computes the delta that a list of measurements implies at an epsilon, and the largest rho whose shares stay within an epsilon and a delta.
+Going through rho alone overstates the cost, because rho bounds every moment of the privacy loss and not its distribution. The proof that
+the numbers are upper bounds is `docs/proofs/composition.md`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FFT_CONSTANT = 64.0
 """Error of a transform in units of log2(size) x unit roundoff: eight times Higham's Theorem 24.2 with twiddles rounded once."""
 
 LEAST_EXPONENT = -500.0
-"""Exponents below this are not used, so that no factor becomes zero; such a small delta is useless."""
+"""Exponents below this are not used, so that no factor becomes zero; so small a delta is useless."""
 
 POSITION_ERROR = 2.0**-28
 """Added to fractional positions on the grid: more than their rounding error, so that losses are never rounded down."""
@@ -53,14 +53,14 @@ LARGEST_TRANSFORM = 1 << 23
 TOO_LARGE = "this many counts or this much noise cannot be composed; give the budget as rho."
 
 LONGEST_SUM = 1 << 13
-"""A sum of counts with more possible values than this is not convolved exactly; each count is put on the grid by itself."""
+"""Maximum number of possible values of a sum of counts that is convolved exactly; with more, each count is put on the grid by itself."""
 
 RHO_DIGITS = 5
-"""Significant digits of a rho found by search: few, so that every machine finds the same."""
+"""Number of significant digits of a rho found by search: few, so that every machine finds the same value."""
 
 LEAST_EPSILON, LEAST_DELTA = Fraction(1, 10**6), Fraction(1, 10**100)
 MOST_EPSILON = 10**4
-"""Composed budgets lie within these limits; beyond them, rho does as well."""
+"""Limits of composed budgets; beyond them, rho is as good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class ChangedCounts:
     sigma_squared : Fraction
         The noise parameter.
     count : int
-        How many counts change: 2 for each query that a changed record moves within, 1 for an added one.
+        Number of counts that change: 2 for each query within which a changed record moves, 1 for an added record.
     shift : int
-        By how much each of them changes.
+        Size of the change of each of them.
     """
 
     sigma_squared: Fraction
@@ -93,7 +93,7 @@ class ChangedCounts:
 
 
 Changes = tuple[tuple[int, int], ...]
-"""How one step may change a query: (by how much, how many counts), each amount once."""
+"""How one step may change a query: pairs (size of the change, number of counts), each size once."""
 
 
 def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
@@ -101,7 +101,7 @@ def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
 
     Notes
     -----
-    **Neighbours**, **Sensitivity**: as `ChangedCounts` says: every count listed changes by at most its shift, others not at all.
+    **Neighbours**, **Sensitivity**: as stated in `ChangedCounts`: every listed count changes by at most its shift, others not at all.
     **Privacy**: docs/proofs/composition.md, Theorem 1.
     **Cost**: one real transform of each distinct variance, some 10^5 to 10^6 points.
 
@@ -125,7 +125,7 @@ def delta_at(epsilon: Fraction, measured: Sequence[ChangedCounts]) -> float:
 
 
 def _converted_delta(epsilon: float, rho: float) -> float:
-    """A delta that rho alone implies: where delta is tiny, rounding costs the composed delta more than composition gains.
+    """A delta implied by rho alone, because for a tiny delta rounding costs more than composition gains.
 
     Notes
     -----
@@ -156,12 +156,12 @@ def largest_rho(
     shares : sequence of Fraction
         Share of rho of every query; they sum to at most one.
     ways : sequence of sequence of Changes
-        Every way in which a step may change the queries, or a way that bounds it: for each, how each query changes.
+        Every way in which a step may change the queries, or a way that bounds it: for each way, the change of each query.
 
     Notes
     -----
     **Privacy**: the rho returned is checked by `delta_at` for every way; the search only proposes it.
-    A query gets the noise that loses its share of rho at its largest squared L2 sensitivity over all ways.
+    A query is given the noise whose loss is its share of rho at its largest squared L2 sensitivity over all ways.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def _coordinates(variances: Sequence[Fraction], way: Sequence[Changes]) -> list[
 
 @lru_cache(maxsize=64)
 def enough_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho that suffices by the general conversion, whatever is measured: a lower bound on what composition finds."""
+    """A rho that is enough by the general conversion, whatever is measured: a lower bound on the rho that composition finds."""
     low, high = Fraction(1, 10**18), epsilon  # rho implies no epsilon below itself
     while high / low > 1 + Fraction(1, 1000):
         middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**21)
@@ -246,7 +246,7 @@ def _next_up(value: Fraction) -> Fraction:
 
 
 def _step(epsilon: Fraction, rho: float, merged: Sequence[ChangedCounts]) -> Fraction:
-    """Step of the grid: that of the lattice on which all losses lie, if it is wide enough; then no loss is moved.
+    """Step of the grid: that of the lattice on which all losses lie if it is wide enough, in which case no loss is moved.
 
     Otherwise epsilon is made a point of the grid, since the bound is closest to the truth there.
     """
@@ -280,7 +280,7 @@ def _merged(measured: Sequence[ChangedCounts]) -> list[ChangedCounts]:
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """Privacy loss on the grid, some copies of it: mass at (first + i) x step, and mass beyond it at unbounded loss."""
+    """Privacy loss on the grid, repeated `count` times: mass at (first + i) x step, and mass beyond the grid at unbounded loss."""
 
     first: int
     mass: Floats
@@ -291,8 +291,8 @@ class _Loss:
 def _gridded(part: ChangedCounts, step: Fraction, tail: float) -> _Loss:
     """Put the loss of counts with equal noise on the grid so that it dominates the true one (Lemmas 1 and 2).
 
-    Their losses add up on a lattice of their own, unless so many values are possible that each count is put on the grid by
-    itself. An atom between two grid points is divided between them so that its mass under both neighbours is kept.
+    Their losses add up on a separate lattice, unless so many values are possible that each count is put on the grid by itself. An atom
+    between two grid points is divided between them so that its mass under both neighbours is kept.
     """
     sigma_squared = float(part.sigma_squared)
     reach = math.ceil(math.sqrt(2 * sigma_squared * (math.log(4 / tail) + 1))) + 2

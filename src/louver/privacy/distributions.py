@@ -39,7 +39,7 @@ LARGEST_TABLE = 1 << 15
 
 
 class Distribution(Enclosed, Hashable, Protocol):
-    """A symmetric distribution on whole numbers; its text names it in requests, so it states all parameters."""
+    """A symmetric distribution on whole numbers; its text is used in requests and therefore states all parameters."""
 
     name: ClassVar[str]
     """Its name in options and estimators."""
@@ -53,7 +53,7 @@ class Distribution(Enclosed, Hashable, Protocol):
 
     @property
     def tail(self) -> Geometric | None:
-        """The distribution of |X| - n_thresholds, given that it is not negative; None where the table is complete."""
+        """The distribution of |X| - n_thresholds, given that it is not negative; None if the table is complete."""
         ...
 
     @classmethod
@@ -70,7 +70,7 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
     def draw_large(self, words: Iterator[int]) -> int:
-        """Draw from a stream of words where a table would be too large."""
+        """Draw from a stream of words if a table would be too large."""
         ...
 
     def by_opendp(self, opendp: Any, domain: Any) -> Any:
@@ -78,7 +78,7 @@ class Distribution(Enclosed, Hashable, Protocol):
         ...
 
     def opendp_sensitivity(self, sensitivity: Fraction) -> float:
-        """A sensitivity as OpenDP's privacy map takes it."""
+        """A sensitivity in the form used by OpenDP's privacy map."""
         ...
 
 
@@ -89,7 +89,7 @@ DISTRIBUTIONS: dict[str, type[Distribution]] = {
 
 
 def noise_for(loss: Loss, *, l1: int, l2_squared: int, name: str | None = None) -> Distribution:
-    """The noise that loses exactly this much on an integer query with the given L1 and squared L2 sensitivity.
+    """The noise whose loss is exactly this on an integer query with the given L1 and squared L2 sensitivity.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class ProbabilityTable(NamedTuple):
 
 @lru_cache(maxsize=64)
 def table_of(distribution: Distribution) -> ProbabilityTable | None:
-    """Build the kernel's table; None where only the slower method works.
+    """Build the kernel's table; None if only the slower method works.
 
     Notes
     -----

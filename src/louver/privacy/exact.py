@@ -49,13 +49,13 @@ WORK_BITS = 64
 """Extra bits while thresholds are computed; they narrow the enclosures but are not needed for correctness."""
 
 LARGEST_SCALE = 1 << 40
-"""Largest scale (and standard deviation) accepted; larger noise swamps any count."""
+"""Largest scale (and standard deviation) accepted; larger noise would hide any count."""
 
 TAIL_BITS = 16
-"""A geometric table ends where less than 2^-TAIL_BITS of the probability remains; memorylessness restarts it there."""
+"""A geometric table ends where less than 2^-TAIL_BITS of the probability remains, and is restarted there (memorylessness)."""
 
 NOISE_LIMIT = 1 << 62
-"""Noise is cut here, so that a true count can be added without overflow."""
+"""Limit at which noise is cut, so that a true count can be added without overflow."""
 
 
 class Thresholds(NamedTuple):
@@ -70,7 +70,7 @@ class Enclosed(Protocol):
 
     @property
     def n_thresholds(self) -> int:
-        """Magnitudes in one table."""
+        """Number of magnitudes in one table."""
         ...
 
     is_whole: ClassVar[bool]
@@ -130,7 +130,7 @@ class Geometric:
 
     @property
     def n_thresholds(self) -> int:
-        """Magnitudes in one table; a larger magnitude is that number plus a fresh draw."""
+        """Number of magnitudes in one table; a larger magnitude is that number plus a fresh draw."""
         return math.ceil(self.scale * TAIL_BITS * Fraction(7, 10))
 
     def cumulative(self, bits: int) -> Thresholds:
@@ -144,7 +144,7 @@ class Geometric:
 
 
 def locate(distribution: Enclosed, u: int, words: Iterator[int]) -> int:
-    """Count the thresholds below U, whose first 63 bits are `u`, reading as many more bits as it takes."""
+    """Count the thresholds below U, whose first 63 bits are `u`, reading more bits as needed."""
     bits, wanted = TOP_BITS, STORED_BITS
     while True:
         while bits < wanted:

@@ -52,7 +52,7 @@ class DiscreteGaussian:
 
     @classmethod
     def paying(cls, amount: Fraction, l1: int, l2_squared: int) -> DiscreteGaussian:
-        """The noise that loses `amount` on an integer query of this sensitivity."""
+        """The noise whose loss is `amount` on an integer query of this sensitivity."""
         return cls(Fraction(l2_squared) / (2 * amount))
 
     def __post_init__(self) -> None:
@@ -69,11 +69,11 @@ class DiscreteGaussian:
 
     @property
     def n_thresholds(self) -> int:
-        """At least as many magnitudes as `TOP_BITS` bits can tell apart."""
+        """At least as many magnitudes as `TOP_BITS` bits can distinguish."""
         return 10 * (math.isqrt(math.ceil(self.sigma_squared)) + 1)
 
     def price(self, sensitivity: Fraction) -> Fraction:
-        """Rho that is lost on an integer query of this squared L2 sensitivity."""
+        """The loss, in rho, on an integer query of this squared L2 sensitivity."""
         return sensitivity / (2 * self.sigma_squared)
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
@@ -81,16 +81,16 @@ class DiscreteGaussian:
         return Fraction(l2_squared)
 
     def draw_large(self, words: Iterator[int]) -> int:
-        """Draw where a table would be too large."""
+        """Draw if a table would be too large."""
         return draw_large_gaussian(self.sigma_squared, words)
 
     def by_opendp(self, opendp: Any, domain: Any) -> Any:
-        """The same noise as a measurement of OpenDP's, its scale rounded up to a float."""
+        """The same noise as an OpenDP measurement, with its scale rounded up to a float."""
         scale = sqrt_up(self.sigma_squared * OPENDP_MARGIN)
         return opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
 
     def opendp_sensitivity(self, sensitivity: Fraction) -> float:
-        """A sensitivity as OpenDP's privacy map takes it."""
+        """A sensitivity in the form used by OpenDP's privacy map."""
         return sqrt_up(sensitivity)
 
     def cumulative(self, bits: int) -> Thresholds:
@@ -112,7 +112,7 @@ class DiscreteGaussian:
             inside_upper += 2 * weight.upper
 
     def _weights(self, bits: int) -> tuple[list[Enclosure], int]:
-        """Enclose e^(-k^2 / (2 sigma^2)) for k = 1, 2, ... while not negligible; bound what follows."""
+        """Enclose e^(-k^2 / (2 sigma^2)) for k = 1, 2, ... while not negligible; also bound the rest."""
         step = exp_minus(1 / self.sigma_squared, bits)
         ratio = weight = exp_minus(1 / (2 * self.sigma_squared), bits)
         weights = []

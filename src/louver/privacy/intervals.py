@@ -1,8 +1,7 @@
 """Rigorous bounds for exponentials and logarithms, in whole numbers.
 
-Answers: two integers that provably enclose 2^bits * e^-x, or 2^bits * ln x, for a rational x. Nothing is
-rounded to nearest: lower ends are rounded down and upper ends up, so an enclosure is a proof and its width
-is the only thing that depends on the working precision.
+Computes two integers that provably enclose 2^bits * e^-x, or 2^bits * ln x, for a rational x. Nothing is rounded to nearest: lower ends are
+rounded down and upper ends up, so an enclosure is a proof, and only its width depends on the working precision.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def _exp_minus_series(r: int, work: int) -> Enclosure:
             lower, upper = lower - term_upper, upper - term_lower
         else:
             lower, upper = lower + term_lower, upper + term_upper
-    # Terms alternate in sign and decrease, so what is left out is at most the last term.
+    # Terms alternate in sign and decrease, so the remainder is at most the last term.
     return Enclosure(max(0, lower - term_upper), upper + term_upper)
 
 

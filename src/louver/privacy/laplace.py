@@ -57,7 +57,7 @@ class DiscreteLaplace:
 
     @classmethod
     def paying(cls, amount: Fraction, l1: int, l2_squared: int) -> DiscreteLaplace:
-        """The noise that loses `amount` on an integer query of this sensitivity."""
+        """The noise whose loss is `amount` on an integer query of this sensitivity."""
         return cls(l1 / amount)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class DiscreteLaplace:
         return self.tail.n_thresholds
 
     def price(self, sensitivity: Fraction) -> Fraction:
-        """Epsilon that is lost on an integer query of this L1 sensitivity."""
+        """The loss, in epsilon, on an integer query of this L1 sensitivity."""
         return sensitivity / self.scale
 
     def sensitivity(self, l1: int, l2_squared: int) -> Fraction:
@@ -87,16 +87,16 @@ class DiscreteLaplace:
         return Fraction(l1)
 
     def draw_large(self, words: Iterator[int]) -> int:
-        """Draw where a table would be too large."""
+        """Draw if a table would be too large."""
         return draw_large_laplace(self.scale, words)
 
     def by_opendp(self, opendp: Any, domain: Any) -> Any:
-        """The same noise as a measurement of OpenDP's, its scale rounded up to a float."""
+        """The same noise as an OpenDP measurement, with its scale rounded up to a float."""
         scale = float_up(self.scale * OPENDP_MARGIN)
         return opendp.m.make_laplace(domain, opendp.l1_distance(T="f64"), scale=scale)
 
     def opendp_sensitivity(self, sensitivity: Fraction) -> float:
-        """A sensitivity as OpenDP's privacy map takes it."""
+        """A sensitivity in the form used by OpenDP's privacy map."""
         return float_up(sensitivity)
 
     def cumulative(self, bits: int) -> Thresholds:

@@ -1,12 +1,12 @@
 """The ledger: how much may be spent on one population's data, and how much has been spent.
 
-Answers: how much is granted, spent and left; what was published exactly; and the key from which the noise of a debit is drawn. One SQLite
-file. Every event is one appended entry, chained by hash to the one before it, so the state is always the replay of the entries. A debit is
-*reserved* with a fresh key before anything is drawn, and *sealed* once its files are in place, which erases the key.
+It records what has been granted and spent, what was published exactly, and the key from which the noise of a debit is drawn. A ledger is
+one SQLite file. Every event is one appended entry, chained by hash to the one before it, so the state is always the replay of the entries.
+A debit is *reserved* with a fresh key before anything is drawn, and *sealed* once its files are in place, which erases the key.
 
 Notes
 -----
-An object holds a path and nothing else; each operation opens the file anew. It can be shared by threads
+An object holds a path and nothing else; each operation opens the file again. It can be shared by threads
 and carried over a fork.
 """
 
@@ -82,15 +82,15 @@ Composed = Callable[[Sequence[Mapping[str, Any]]], None]
 """Receives the invariants published earlier, and refuses new ones that must not be published with them."""
 
 PEOPLE_FORMAT = 1
-"""Kind of an entry that records who is in a source."""
+"""Kind of an entry that records the people in a source."""
 
 LARGEST_DENOMINATOR = 10**3000
-"""Amounts add up to a fraction that can still be written as text."""
+"""Limit on amounts, so that their sum is a fraction that can still be written as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debit:
-    """A reserved part of the budget and the key its noise is drawn from.
+    """A reserved part of the budget, and the key from which its noise is drawn.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Debit:
     hash : str
         Hash of that entry.
     loss : Loss
-        What was debited, in the ledger's measure and relation.
+        The amount debited, in the ledger's measure and relation.
     is_resumed : bool
         Whether an earlier run reserved it and stopped before sealing.
     is_replayable : bool
@@ -119,7 +119,7 @@ class Debit:
 
     @property
     def head(self) -> Head:
-        """Its entry, as manifests record it."""
+        """The entry of the debit, as recorded in manifests."""
         return Head(self.entry, self.hash)
 
     def check_drawable(self) -> None:
@@ -132,18 +132,18 @@ class Debit:
 
 
 def ledger_next_to(source: Path) -> Path:
-    """Return where the ledger of a source file is kept by default."""
+    """Return the default path of the ledger of a source file."""
     return source.with_name(source.name + SUFFIX)
 
 
 def source_next_to(ledger: Path) -> Path | None:
-    """Return the source file next to a ledger, going by its name; None if there is none."""
+    """Return the source file next to a ledger, as its name suggests; None if there is none."""
     source = ledger.with_name(ledger.name.removesuffix(SUFFIX))
     return source if source != ledger and source.is_file() else None
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
-    """A digest of exactly what is to be measured, by which version; the same digest resumes the same debit."""
+    """A digest of exactly what is to be measured, and by which version; the same digest resumes the same debit."""
     return hashlib.sha256(canonical({"request": request, "version": __version__}).encode()).hexdigest()
 
 
@@ -169,7 +169,7 @@ def check_second(
     payer: Ledger | None = None,
     is_new_population: bool = False,
 ) -> tuple[str, ...]:
-    """Refuse a second budget for people for whom another ledger of these folders pays, or may pay.
+    """Refuse a second budget for people for whom another ledger in these folders pays, or may pay.
 
     Parameters
     ----------
@@ -179,12 +179,12 @@ def check_second(
     payer : Ledger, optional
         The ledger that will pay; None if it does not exist yet.
     is_new_population : bool
-        Whether the steward says that they are other people.
+        Whether the steward states that they are other people.
 
     Returns
     -------
     tuple of str
-        The ledgers whose people are different only by the steward's word.
+        The ledgers whose people are different only according to the steward.
 
     Raises
     ------
@@ -214,8 +214,8 @@ def check_second(
 def _others(folders: Iterable[Path], payer: Ledger | None) -> Iterator[Ledger]:
     """Ledgers of some folders, except the payer and its predecessors.
 
-    Of a ledger and its successors, the one that still pays is listed; if that is in none of the folders, its predecessor is, because its
-    people have a budget all the same.
+    Of a ledger and its successors, the one that still pays is listed; if it is in none of the folders, its predecessor is listed, because
+    its people still have a budget.
     """
     found: dict[str, Ledger] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
@@ -269,11 +269,11 @@ class Ledger(LedgerFile):
         ----------
         path : Path
         measure, neighbours
-            What amounts mean.
+            Meaning of the amounts.
         grant : Fraction, optional
             First amount.
         population : str, optional
-            Whose data it is for; sources must then be admitted before they are used.
+            The population whose data it covers; sources must then be admitted before they are used.
         """
         secret = secrets.token_bytes(KEY_BYTES)
         first = {
@@ -331,7 +331,7 @@ class Ledger(LedgerFile):
     def common(self, people: People) -> Common | None:
         """The largest overlap of some people with those of any source of this ledger; None if it has recorded no source.
 
-        A ledger that has not recorded data yet is taken to be for the file next to it, going by its name.
+        A ledger that has not recorded data yet is assumed to be for the file next to it, as its name suggests.
         """
         state, key = self.state(), self.people_key
         sketches = [read_sketch(self.path.resolve(), digest) for digest in state.people.values()]
@@ -367,11 +367,11 @@ class Ledger(LedgerFile):
         name : str
             File name of the source, for `show`; no path and no password.
         table, query : str, optional
-            Which part of a database.
+            Part of a database.
         people : People, optional
-            Who is in the data. Without it the data are recognised by their content alone.
+            The people in the data. Without them, the data are recognised by their content alone.
         is_new_population : bool
-            Whether the steward says that they are different from the people of every other ledger in the folder.
+            Whether the steward states that they are different from the people of every other ledger in the folder.
         """
         data_hash = self._hashed(dataset)
         apart = self._check_source(
@@ -394,9 +394,9 @@ class Ledger(LedgerFile):
     def check_affordable(
         self, loss: Loss, *, request: str | None = None, largest_unit: int | None = None
     ) -> None:
-        """Refuse what `reserve` would refuse whatever the data contain. Call it before the data are opened.
+        """Refuse what `reserve` would refuse regardless of the data. Call it before the data are opened.
 
-        Otherwise someone without budget could ask again and again, and learn from the refusals that depend on the data.
+        Otherwise someone without budget could ask repeatedly and learn from the refusals that depend on the data.
 
         Parameters
         ----------
@@ -404,7 +404,7 @@ class Ledger(LedgerFile):
             As for `reserve`.
         request : str, optional
             Digest of the request, if known: a pending debit with that digest costs nothing more. Without it, a pending debit of the same
-            loss is taken for it.
+            loss is assumed to be for it.
         """
         with self._reading() as db:
             state = self._open_state(db)
@@ -420,7 +420,7 @@ class Ledger(LedgerFile):
         self._meet(data_hash, people)
 
     def meet(self, dataset: KeyedHash, people: People) -> None:
-        """Sketch people who will be recorded while their records are parsed anyway; nothing is refused or recorded yet."""
+        """Sketch people who will be recorded, while their records are being parsed anyway; nothing is refused or recorded yet."""
         self._meet(self._hashed(dataset), people)
 
     def _meet(self, data_hash: str, people: People | None) -> None:
@@ -432,7 +432,7 @@ class Ledger(LedgerFile):
         return any(body["request"] == request for body in self.state().pending.values())
 
     def log_refusal(self, what: str) -> Head:
-        """Log a refusal whose reason is in the data, because it revealed something about them to the operator.
+        """Log a refusal that depends on the data, because it revealed something about them to the operator.
 
         Parameters
         ----------
@@ -472,7 +472,7 @@ class Ledger(LedgerFile):
         Parameters
         ----------
         loss : Loss
-            What the measurements cost, in any measure and relation that can be converted to the ledger's.
+            The cost of the measurements, in any measure and relation that can be converted to the ledger's.
         request : str
             `request_digest` of what is to be measured. A debit reserved for the same request and the same data and not yet sealed is
             returned again, with the same key.
@@ -481,13 +481,13 @@ class Ledger(LedgerFile):
         dataset : KeyedHash
             Binds the ledger to its data at the first debit; later debits must come from data that it has admitted.
         people : People, optional
-            Who is in the data; recorded if the ledger has not recorded it yet.
+            The people in the data; recorded if the ledger has not recorded them yet.
         largest_unit : int, optional
-            Most records in a unit, where losses are converted between records and units.
+            Maximum number of records in a unit, if losses are converted between records and units.
         is_replayable : bool
             Whether the noise is a function of the key; a debit with other noise can be resumed for sealing only, not for drawing.
         publishes : sequence of Publication
-            What is published exactly with it: logged with the debit, all or nothing, once.
+            What is published exactly with it: logged once with the debit, all or nothing.
         composed : callable, optional
             Receives all invariants published so far, in the same transaction, and raises if these must not be added.
         """
@@ -535,7 +535,9 @@ class Ledger(LedgerFile):
         return self.state().datasets.get(entry) == self._hashed(dataset)
 
     def _hashed(self, dataset: KeyedHash) -> str:
-        return dataset(self._read_secret()).hex()  # takes long, so the file is not locked meanwhile
+        return dataset(
+            self._read_secret()
+        ).hex()  # this takes long, so the file is not locked in the meantime
 
     def _read_secret(self) -> bytes:
         with self._reading() as db:
@@ -570,16 +572,16 @@ class Ledger(LedgerFile):
         return check_second(people, folders, payer=self, is_new_population=is_new_population)
 
     def _check_copies(self, folders: Iterable[Path]) -> None:
-        """Refuse to pay if a copy of this ledger has entries that it lacks: what was spent there is missing here.
+        """Refuse to pay if a copy of this ledger has entries that it lacks, because what was spent there is missing here.
 
-        A copy whose entries are all here as well, such as a backup, does no harm.
+        A copy whose entries are all in this ledger, such as a backup, does no harm.
         """
         own = self._all_entries()
         for folder in dict.fromkeys(folder.resolve() for folder in folders):
             for other in ledgers_in(folder):
-                if other.path.samefile(self.path):  # another process may have paid from it meanwhile
+                if other.path.samefile(self.path):  # another process may have paid from it in the meantime
                     continue
-                with suppress(InputError):  # not a ledger; one whose entries were edited is refused
+                with suppress(InputError):  # not a ledger; a ledger whose entries were edited is refused
                     entries = other._all_entries()
                     if entries[0].head == own[0].head and entries[-1].head not in [one.head for one in own]:
                         raise BudgetError(
@@ -606,7 +608,7 @@ class Ledger(LedgerFile):
         return Met(sketch=keep_sketch(self.path.resolve(), sketch), what=what, apart=apart)
 
     def _note(self, db: sqlite3.Connection, state: LedgerState, data_hash: str, met: Met | None) -> None:
-        """Record who is in the data, unless another run has done so in the meantime."""
+        """Record the people in the data, unless another run has done so in the meantime."""
         if met is not None and data_hash not in state.people:
             body = {"kind": "people", "format": PEOPLE_FORMAT, "dataset": data_hash, **asdict(met)}
             self._append(db, body)
@@ -640,7 +642,7 @@ class Ledger(LedgerFile):
         request_key: tuple[str, int | None, bool],
         data_hash: str,
     ) -> Debit | None:
-        """Return a debit that an earlier run reserved and did not seal; None where there is none."""
+        """Return a debit that an earlier run reserved and did not seal; None if there is none."""
         entry = next((n for n, body in state.pending.items() if body["request"] == request), None)
         if entry is None:
             return None
@@ -722,7 +724,7 @@ class Ledger(LedgerFile):
         publishes: Sequence[Publication],
         data_hash: str,
     ) -> None:
-        """Log what is published exactly with a debit, unless an earlier run did."""
+        """Log what is published exactly with a debit, unless an earlier run has done so."""
         known = {one.what for one in state.published if one.entry == entry}
         for one in publishes:
             if one.what not in known:
@@ -783,11 +785,11 @@ class Ledger(LedgerFile):
         Parameters
         ----------
         what : str
-            In words.
+            The disclosure in words.
         dataset : KeyedHash, optional
-            The data that it describes: they bind the ledger as a debit does, and other data are refused.
+            The data that it describes; these bind the ledger like a debit, and other data are refused.
         people : People, optional
-            Who is in the data, as for `reserve`.
+            The people in the data, as for `reserve`.
         invariants : sequence of mapping
             The same for programs, as JSON.
         """
@@ -809,8 +811,9 @@ class Ledger(LedgerFile):
     def succeed(self, path: Path) -> Ledger:
         """Continue in a new ledger, for data that changed, and take no more debits in this one.
 
-        The new ledger starts with what was granted, spent, published, refused and admitted here. The last entry here names the first one
-        there, which names the last but one here, so that one chain covers both. To finish an interrupted call, repeat it.
+        The new ledger starts with everything granted, spent, published, refused and admitted in this one. The last entry of this ledger
+        names the first entry of the new one, which names the last but one entry of this ledger, so that one chain covers both. To finish an
+        interrupted call, repeat it.
         """
         copy_sketches(self.path, path, self.state().people.values())
         hand_over(self, path)

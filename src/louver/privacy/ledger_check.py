@@ -1,4 +1,4 @@
-"""Auditing a ledger: whether its past is intact, its keys are where they belong, and releases agree with it."""
+"""Auditing a ledger: whether its past is intact, its keys are those of pending debits, and releases agree with it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["LedgerCheck", "check_ledger"]
 
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 1 << 26
-"""Bytes of a manifest that are read; larger ones record no head."""
+"""Maximum number of bytes of a manifest that is read; larger ones record no head."""
 
 
 REGISTERED = re.compile("[0-9a-f]{64}")
-"""What releases record of a register rather than a ledger: the hash of an entry, without its number."""
+"""Form in which releases record an entry of a register rather than a ledger: its hash, without its number."""
 
 
 ANOTHER = "it was paid by another ledger, which is not in the same folder"
@@ -40,7 +40,7 @@ SAMPLE_LEDGERS = "sample-ledgers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCheck:
-    """What `verify` found; sound when there are no problems.
+    """The findings of `verify`; the ledger is sound if there are no problems.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class LedgerCheck:
     n_releases : int
         Manifests that were read.
     n_others : int
-        Those among them paid for by another ledger in the same folder.
+        Number of those paid for by another ledger in the same folder.
     problems : tuple of str
     """
 
@@ -89,7 +89,7 @@ class LedgerCheck:
 def check_ledger(ledger: LedgerFile, releases: Path | None) -> LedgerCheck:
     """Check the chain, the balance, the keys, that erased ones are gone, and the heads that releases recorded."""
     with ledger._reading() as db:
-        db.execute("BEGIN")  # a consistent view, even if another process writes meanwhile
+        db.execute("BEGIN")  # a consistent view, even if another process writes in the meantime
         (n_entries,) = db.execute("SELECT count(*) FROM entries").fetchone()
         keyed = [entry for (entry,) in db.execute("SELECT entry FROM keys ORDER BY entry")]
         try:
@@ -124,7 +124,7 @@ def _own_problems(state: LedgerState, keyed: list[int]) -> list[str]:
 
 @dataclass(slots=True)
 class _Past:
-    """The entries of a ledger and its predecessors, to compare with what releases recorded."""
+    """The entries of a ledger and its predecessors, for comparison with the records in releases."""
 
     hashes: dict[int, set[str]]
     first: set[str]
@@ -201,7 +201,7 @@ def _joins(before: list[Entry], left: Mapping[str, Any], first: Entry) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """What a published file says about the ledger entry that paid for it."""
+    """The record in a published file of the ledger entry that paid for it."""
 
     name: str
     head: Head | None
@@ -209,7 +209,7 @@ class _Record:
 
 
 def _release_problems(releases: Path, past: _Past, others: list[_Past]) -> tuple[int, int, list[str]]:
-    """Number of manifests, number of those paid from other ledgers, and problems with what they and the measurements record."""
+    """Number of manifests, number of those paid from other ledgers, and problems with the records in them and in the measurements."""
     if not releases.is_dir():
         raise InputError(
             f"{releases.name} is not a folder; name the folder of releases.", option="--releases"
@@ -276,7 +276,7 @@ def _measured_record(path: Path) -> _Record | None:
 
 
 def _record_problem(record: _Record, past: _Past) -> str | None:
-    """Say how a recorded head disagrees with the ledger; a disclosure is an entry that needs no seal."""
+    """How a recorded head disagrees with the ledger, in words; an entry for a disclosure needs no seal."""
     head = record.head
     if head is None:
         return "does not record a ledger head"

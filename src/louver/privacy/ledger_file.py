@@ -1,6 +1,6 @@
 """The file under a ledger: appended entries, each chained by hash to the one before it, in SQLite.
 
-Answers: what the entries are, read or appended in whole transactions; and, where that cannot be done, why, in one sentence.
+Entries are read and appended in whole transactions; if that is impossible, the error gives the reason in one sentence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 SUFFIX = ".ledger"
 
 BUSY_SECONDS = 60.0
-"""How long to wait for another process that is writing."""
+"""Seconds to wait for another process that is writing."""
 
 _SCHEMA = """
 CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
@@ -63,7 +63,7 @@ _BY_CODE = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry: its number and hash. A manifest records it as text, which fixes the whole past.
+    """The newest entry: its number and hash. A manifest records it as text, which determines the whole past.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """Read what `str` wrote; ValueError where it is something else."""
+        """Read what `str` wrote; ValueError for anything else."""
         entry, _, digest = text.partition(":")
         return cls(int(entry), digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry as stored in the file, with its place in the chain checked."""
+    """One entry as stored in the file, with its position in the chain checked."""
 
     head: Head
     body: Mapping[str, Any]
@@ -132,7 +132,7 @@ class LedgerFile:
     @classmethod
     @contextmanager
     def _unfinished(cls, path: Path, secret: bytes, texts: Sequence[str]) -> Iterator[Path]:
-        """A finished file under another name in the folder of `path`; removed in the end."""
+        """A finished file under another name in the folder of `path`, which is removed in the end."""
         unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
         try:
             os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -182,7 +182,7 @@ class LedgerFile:
             raise self._problem(_DAMAGED) from None
 
     def _check_magic(self) -> None:
-        """SQLite would take an empty file for a new database and write into it."""
+        """Check the file type, because SQLite would treat an empty file as a new database and write into it."""
         try:
             with self.path.open("rb") as file:
                 start = file.read(len(_MAGIC))
@@ -196,7 +196,7 @@ class LedgerFile:
 
     @contextmanager
     def _writing(self, *, is_new: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction: either all of it happens or none, and no other process writes in the meantime."""
+        """One transaction: it happens completely or not at all, and no other process writes in the meantime."""
         with self._reading(is_new=is_new) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -262,7 +262,7 @@ class LedgerFile:
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """What an SQLite error means for the keeper of the ledger."""
+    """The meaning of an SQLite error for the keeper of the ledger."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         return _BY_CODE.get(code & 0xFF, _DAMAGED)
@@ -281,17 +281,17 @@ def canonical(body: Mapping[str, Any]) -> str:
 
 
 def chained(previous: str, text: str) -> str:
-    """Hash of an entry, over the hash of the one before."""
+    """Hash of an entry, including the hash of the previous entry."""
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
 
 
 def commitment(key: bytes) -> str:
-    """Hash of a key: shows at a restart whether the key was replaced, and reveals nothing about it."""
+    """Hash of a key, which shows at a restart whether the key was replaced, and reveals nothing about it."""
     return hashlib.sha256(b"louver key" + key).hexdigest()
 
 
 def ledger_paths(folder: Path) -> Iterator[Path]:
-    """The ledgers of a folder in order of their names, those behind links last; each file once, whatever its name."""
+    """The ledgers of a folder in order of their names, those reached through links last; each file once, whatever its names."""
     seen: set[Path] = set()
     for path in sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (path.is_symlink(), path)):
         with suppress(OSError, RuntimeError):  # a link that leads nowhere, or to itself

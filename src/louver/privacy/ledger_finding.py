@@ -1,4 +1,4 @@
-"""Which ledger pays for which data: the one next to them, or one in the same folder that has admitted them."""
+"""Finding the ledger that pays for data: the one next to them, or one in the same folder that has admitted them."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ __all__ = [
     "check_not_elsewhere",
     "find_ledger",
     "ledger_of",
+    "published_exactly",
 ]
 
 
@@ -41,7 +42,7 @@ def ledger_of(
     Returns
     -------
     Path or None
-        None if the data are not a file, or if no ledger knows it.
+        None if the data are not a file, or if no ledger has recorded it.
 
     Raises
     ------
@@ -71,11 +72,37 @@ def find_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Path | None:
-    """The given ledger, or else the data's own ledger if there is one; it must be intact."""
+    """The given ledger, or the data's own ledger if there is one; it must be intact."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is not None:
         Ledger(path).state()
     return path
+
+
+def published_exactly(
+    data: object, *, table: str | None = None, query: str | None = None, run: Run | None = None
+) -> tuple[str, ...]:
+    """What the ledgers in the folder of a data file list as published exactly about its people, in words."""
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return ()
+    source = Path(data)
+    states = {ledger: ledger.state() for ledger in ledgers_in(source.parent)}
+    # A successor repeats what its predecessor published.
+    listed = [
+        ledger
+        for ledger, state in states.items()
+        if state.published and not (state.successor and (source.parent / state.successor).is_file())
+    ]
+    if not listed:
+        return ()
+    dataset = fingerprint(source, table=table, query=query, run=run)
+    people = People(source, table=table, query=query, run=run)
+    about_them = [
+        ledger
+        for ledger in listed
+        if ledger.path == ledger_next_to(source) or ledger.has_admitted(dataset) or ledger.has_people(people)
+    ]
+    return tuple(one.what for ledger in about_them for one in states[ledger].published)
 
 
 def check_no_second(path: Path, run: Run | None = None) -> None:

@@ -1,7 +1,7 @@
-"""The people whose data a ledger pays for: they are recognised whatever the form of their records.
+"""The people for whose data a ledger pays, who are recognised whatever the form of their records.
 
 For each source a ledger keeps a sketch of the people in it, as a register does (`data.people`): keyed hashes that recognise the same
-people in other columns, another order or another format, and show what share of them two files have in common.
+people in other columns, another order or another format, and show the share of people that two files have in common.
 
 Notes
 -----
@@ -29,7 +29,7 @@ from louver.run import Run
 __all__ = ["FOLDER", "Met", "People", "copy_sketches", "in_words", "keep_sketch", "nearest", "read_sketch"]
 
 FOLDER = "ledger-people"
-"""Folder next to ledgers: the sketches of the people they pay for."""
+"""Folder next to ledgers with the sketches of the people for whom they pay."""
 
 UNKNOWN = Common(is_same=False, of_earlier=None, of_these=None)
 
@@ -44,7 +44,7 @@ class People:
         Column of counts.
     run : Run, optional
     **reading
-        How `open_source` reads the data. A filter or missing-value codes do not change who the people are.
+        Options of `open_source`. A filter or missing-value codes do not change who the people are.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class People:
         return Path(os.fspath(self._data)).parent if is_file else None  # type: ignore[arg-type]
 
     def sketch(self, key: bytes) -> Sketch | None:
-        """Who is in the data; None where they cannot be read as a table."""
+        """A sketch of the people in the data; None if they cannot be read as a table."""
         if key not in self._sketches:
             self._sketches[key] = self._counted(key)
         return self._sketches[key]
@@ -86,7 +86,7 @@ class People:
             return None
 
     def compare(self, key: bytes, earlier: Sequence[Sketch]) -> list[Common]:
-        """What these people have in common with those of each sketch under the same key."""
+        """The overlap of these people with those of each sketch under the same key."""
         own = self.sketch(key)
         if own is None or not earlier:
             return [UNKNOWN] * len(earlier)
@@ -112,7 +112,7 @@ class Met:
     sketch : str
         Digest of the sketch of their people.
     what : str
-        How they overlap with the people already recorded, in words.
+        Their overlap with the people already recorded, in words.
     apart : tuple of str
         Other ledgers whose people the steward has declared to be different.
     """
@@ -161,7 +161,7 @@ def keep_sketch(ledger: Path, sketch: Sketch) -> str:
 
 
 def read_sketch(ledger: Path, digest: str) -> Sketch | None:
-    """Read a sketch back; None where it is missing or was changed."""
+    """Read a sketch back; None if it is missing or was changed."""
     try:
         text = (ledger.parent / FOLDER / f"{digest}.json").read_text(encoding="utf-8")
         is_good = hashlib.sha256(text.encode("utf-8")).hexdigest() == digest

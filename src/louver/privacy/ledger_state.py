@@ -25,11 +25,11 @@ class Publication:
     Attributes
     ----------
     what : str
-        In words.
+        The publication in words.
     invariants : tuple of mapping
-        The same for programs: what later specs are checked against. Plain JSON.
+        The same for programs, as plain JSON: later specs are checked against it.
     entry : int or None
-        The debit it belongs to.
+        The debit to which it belongs.
     """
 
     what: str
@@ -37,7 +37,7 @@ class Publication:
     entry: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The publication as a ledger keeps it."""
+        """The publication in the form kept by a ledger."""
         return {"what": self.what, "invariants": [dict(one) for one in self.invariants]}
 
     @classmethod
@@ -48,7 +48,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedSource:
-    """Data that a ledger pays for, by the keyed hash of their content and by the name they were admitted under."""
+    """Data for which a ledger pays, by the keyed hash of their content and by the name under which they were admitted."""
 
     dataset: str
     name: str | None = None
@@ -66,7 +66,8 @@ class AdmittedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a ledger's history; a debit's `state` is pending, sealed or abandoned, its `release` the folder it was for."""
+    """One line of a ledger's history; a debit's `state` is pending, sealed or abandoned, and its `release` is the folder for which it
+    was reserved."""
 
     entry: int
     at: str
@@ -97,17 +98,17 @@ class LedgerState:
     Attributes
     ----------
     granted, spent : Fraction
-        A successor starts with those of the ledger it carries on.
+        A successor starts with the amounts of the ledger that it continues.
     pending, sealed : mapping
-        Debits by the number of their entry: what was requested, and the hashes of the files.
+        Debits by the number of their entry: the request, and the hashes of the files.
     datasets : mapping
-        Keyed hash of the data that each debit was reserved for, by the number of its entry.
+        Keyed hash of the data for which each debit was reserved, by the number of its entry.
     published, carried : tuple of Publication
         The exact publications; and those of them that come from predecessors of this ledger.
     refusals : tuple of str
-        What operators were told by refusals that depend on the data.
+        Refusals that depended on the data and were reported to operators.
     population : str or None
-        Whose data these are. A ledger with a population pays only for sources that were admitted.
+        The population whose data these are. A ledger with a population pays only for sources that were admitted.
     sources : mapping
         Admitted data by keyed hash.
     people : mapping
@@ -117,7 +118,7 @@ class LedgerState:
     is_bound : bool
         Whether this ledger itself, not a predecessor, has recorded data.
     predecessor, successor : str or None
-        File names of the ledgers before and after.
+        File names of the previous and the next ledger.
     is_handed_over : bool
         Whether the successor is known to be in place.
     """
@@ -291,7 +292,7 @@ class _Replay:
                 source = _source(body)
                 self.sources.pop(
                     source.dataset, None
-                )  # a source admitted by name replaces one known only from a debit
+                )  # a source admitted by name replaces a source known only from a debit
                 self._meet(source)
                 what = source.words
             case "people":
@@ -339,7 +340,7 @@ class _Replay:
 
 
 def carried(state: LedgerState, name: str) -> dict[str, Any]:
-    """What a successor starts with: the first entry's `predecessor`."""
+    """The state with which a successor starts: the first entry's `predecessor`."""
     return {
         "name": name,
         "head": str(state.head),

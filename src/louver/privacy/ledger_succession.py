@@ -1,4 +1,4 @@
-"""A ledger that continues another: what was spent follows the people when their data change.
+"""A ledger that continues another, so that what was spent follows the people when their data change.
 
 Two files cannot be written in one atomic step. The old ledger is closed first, with the text of the new one's first entry inside its
 own last one; then the new file is made from that text; then the old ledger records that it exists. A crash in between leaves
@@ -61,18 +61,18 @@ def _closed(old: LedgerFile, db: sqlite3.Connection, state: LedgerState, secret:
     }
     text = stamped(first)
     with old._unfinished(path, secret, [text]):
-        pass  # a place where it cannot be made is refused before anything is closed
+        pass  # a location where it cannot be made is refused before anything is closed
     old._append(db, {"kind": "succeeded", "by": path.name, "first": text})
     return text
 
 
 def _noted(entries: Sequence[Entry]) -> str:
-    """The first entry of the successor, as the closed ledger keeps it."""
+    """The first entry of the successor, as kept by the closed ledger."""
     return next(str(entry.body["first"]) for entry in entries if entry.body["kind"] == "succeeded")
 
 
 def _make(old: LedgerFile, path: Path, secret: bytes, first: str, is_handed_over: bool) -> None:
-    """Make the successor's file, or check that it is there."""
+    """Make the successor's file, or check that it exists."""
     if not os.path.lexists(path):
         if is_handed_over:
             raise BudgetError(f"the ledger {old.name} was succeeded by {path.name}; restore that file.")

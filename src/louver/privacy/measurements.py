@@ -1,8 +1,8 @@
 """Measurements: noisy answers on disk, drawn exactly once.
 
-Answers: the sealed files from which `estimate` works. Noise is added to the true answers batch by batch, written to a temporary file next
-to the final one, and the file is then renamed; `spend.measure` reserves before and seals after. Whenever a run stops, the next
-run draws the same noise from the same key and pays nothing more.
+These are the sealed files from which `estimate` works. Noise is added to the true answers batch by batch and written to a temporary file
+next to the final one, which is then renamed; `spend.measure` reserves before and seals after. Whenever a run stops, the next run draws the
+same noise from the same key and pays nothing more.
 
 A file has one row per (node, query): `level`, `node`, `query`, `values` (noisy integers in schema order),
 `variance` of each value, and the ledger `entry`; one row group per batch.
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Floats, Ints
+from louver._html import JsonText
 from louver.data.write import replacing
 from louver.errors import BudgetError, InputError, printable
 from louver.privacy.budget import Loss, amounts_of
@@ -57,14 +58,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrueBatch:
-    """Exact answers of one query on some nodes of one level. Confidential: stays inside the wall.
+    """Exact answers of one query on some nodes of one level. Confidential: they stay inside the wall.
 
     Attributes
     ----------
     level, query : str
         Their names, as published.
     nonce : Nonce
-        Numbers of level, query and batch; every batch of a debit has its own.
+        Numbers of level, query and batch; every batch of a debit has its own nonce.
     nodes : tuple of str
         Public names of the nodes.
     true_counts : int64 (n_nodes, n_cells)
@@ -94,7 +95,7 @@ class NoisyBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBatch:
-    """Noisy answers of one query published by a third party, on some nodes of one level; the variance is NaN where none is given."""
+    """Noisy answers of one query published by a third party, on some nodes of one level; the variance is NaN if none is given."""
 
     level: str
     query: str
@@ -213,8 +214,8 @@ def _one(column: pa.ChunkedArray) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """Sealed measurements and their exact values: all that has crossed the wall.
+class Measured(JsonText):
+    """Sealed measurements and their exact values: everything that has crossed the wall.
 
     Parameters
     ----------
@@ -253,10 +254,6 @@ class Measured:
             "seconds": self.seconds,
         }
 
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def __repr__(self) -> str:
         paid = "" if self.debited == str(self.loss) else f", for which it debited {self.debited}"
         return printable(f"Measured in {self.folder.name}: {self.loss}, ledger entry {self.head.entry}{paid}")
@@ -278,7 +275,7 @@ def write_measurements(
     path : Path
         Written completely or not at all, and flushed to disk on return.
     batches : callable
-        Returns the batches from the first on, the same each time; none is empty. They are consumed one at a time, so a level
+        Returns the batches from the first on, which are the same each time; none is empty. They are consumed one at a time, so a level
         need not fit into memory.
     noise : Noise
     debit : Debit, optional
@@ -293,7 +290,7 @@ def write_measurements(
     **Privacy**: the true answers are pinned to the debit before any noise is drawn, so that this noise is never applied to other answers,
     no matter when a run is killed.
 
-    **Cost**: the batches are computed twice where a debit pays, once to pin them and once to perturb them.
+    **Cost**: the batches are computed twice if a debit pays, once to pin them and once to perturb them.
     """
     description = {
         "format": FORMAT,

@@ -1,11 +1,10 @@
 """Neighbour relations: the pairs of data sets that a privacy loss compares.
 
-Answers: how many steps of one relation lead from a data set to any neighbour of it under another relation.
-A loss stated for one relation then holds for the other, multiplied as group privacy says (`budget.convert`).
+Counts how many steps of one relation lead from a data set to any neighbour of it under another relation. A loss stated for one relation
+then holds for the other, multiplied according to group privacy (`budget.convert`).
 
-A *record* is one row of the confidential data. A *unit* (household, business, trip) is a set of records
-that share an identifier. Where policy publishes an invariant, neighbours are those of the relation that
-agree on the invariant; releases state it with the relation.
+A *record* is one row of the confidential data. A *unit* (household, business, trip) is a set of records that share an identifier. If an
+invariant is published by policy, neighbours are those of the relation that agree on the invariant; releases state it with the relation.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["Relation", "check_filter", "steps"]
 
 
 class Relation(StrEnum):
-    """What one step changes."""
+    """The relation between neighbours, by what one step changes."""
 
     ADD_REMOVE_RECORD = "add-remove-record"
     CHANGE_RECORD = "change-record"
@@ -38,7 +37,7 @@ _MEANING = {
 
 
 def steps(source: Relation, target: Relation, *, largest_unit: int | None = None) -> int | None:
-    """Count the `source` steps that reach every `target` neighbour, or None where no number does.
+    """Count the `source` steps that reach every `target` neighbour, or None if no number does.
 
     Parameters
     ----------
@@ -47,14 +46,13 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
     target : Relation
         The relation for which the loss is needed.
     largest_unit : int, optional
-        Most records a unit may have, where the domain states it.
+        Maximum number of records of a unit, if the domain states it.
 
     Notes
     -----
-    Replacing a record is a removal and an addition. Replacing records never changes how many there are, so
-    it reaches no neighbour with another number. A unit that gains, loses or replaces a record is removed
-    and added anew; a record replaced by one in another unit does this to two units. A unit of m records
-    takes m additions.
+    Replacing a record is a removal and an addition. Replacing records never changes how many there are, so it reaches no neighbour with
+    another number. A unit that gains, loses or replaces a record is removed and added again; if a record is replaced by one in another
+    unit, this happens to two units. A unit of m records takes m additions.
 
     Examples
     --------
@@ -79,8 +77,8 @@ def steps(source: Relation, target: Relation, *, largest_unit: int | None = None
 def check_filter(where: str | None, relation: Relation) -> None:
     """Refuse a filter of the records if neighbours have equal numbers of records.
 
-    A filter judges each record by itself, so adding or removing a record adds or removes at most that record after the filter. A record
-    that changes may pass the filter before or after only, and the number of remaining records then differs.
+    A filter judges each record by itself, so adding or removing a record adds or removes at most that record after the filter. But a
+    changed record may pass the filter only before or only after the change, and then the number of remaining records differs.
     """
     if where is not None and relation is Relation.CHANGE_RECORD:
         message = (

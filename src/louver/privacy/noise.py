@@ -1,8 +1,8 @@
 """Exact discrete noise from a keyed stream, replayable after a crash.
 
-Answers: n independent draws of discrete Laplace or discrete Gaussian noise that belong to a key and a nonce
-(level, query, batch), the same on every machine and at every attempt; and what adding them costs. The
-proof that the draws have exactly the stated distribution is `docs/proofs/noise.md`.
+Produces n independent draws of discrete Laplace or discrete Gaussian noise that belong to a key and a nonce (level, query, batch), the same
+on every machine and at every attempt, and the cost of adding them. The proof that the draws have exactly the stated distribution is
+`docs/proofs/noise.md`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MAX_DRAWS = 1 << 31
 """Maximum number of draws under one nonce: a sixteenth of its words, so that settling ties never exhausts them."""
 
 MAX_GROUPS = (1 << 32) // LANES
-"""Groups under one nonce: the block counter of RFC 8439 has 32 bits."""
+"""Maximum number of groups under one nonce: the block counter of RFC 8439 has 32 bits."""
 
 MAX_COUNT = 1 << 53
 """Largest absolute true count accepted."""
 
 NOISY_LIMIT = 1 << 61
-"""Noisy counts are cut here; this is post-processing of the uncut sum (see the proof)."""
+"""Limit at which noisy counts are cut, which is post-processing of the uncut sum (see the proof)."""
 
 
 class Nonce(NamedTuple):
@@ -88,8 +88,8 @@ class KeyedNoise:
 
     Notes
     -----
-    A nonce is served once, and only in the process that made the object: a forked child has to open the
-    debit itself. So no two batches of one run share noise.
+    A nonce is used once, and only in the process that made the object: a forked child has to open the debit itself. So no two batches of
+    one run share noise.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class KeyedNoise:
         return out
 
     def _claim(self, nonce: Nonce) -> NDArray[np.uint32]:
-        """Mark the nonce as served and return the ChaCha20 state it belongs to."""
+        """Mark the nonce as used and return its ChaCha20 state."""
         if os.getpid() != self._process:
             raise BudgetError("a source of noise was used in another process; open the debit there.")
         if nonce in self._served:
@@ -158,7 +158,7 @@ class KeyedNoise:
 
 
 def _words(state: NDArray[np.uint32], first_group: int) -> Iterator[int]:
-    """Yield the words of a stream from a group on; each is used for one decision only."""
+    """Yield the words of a stream from a group on; each word is used for only one decision."""
     group = np.empty(GROUP_WORDS, np.uint64)
     for index in range(first_group, MAX_GROUPS):
         chacha20_words(state, index, group)
@@ -180,7 +180,7 @@ def settle(distribution: Distribution, word: int, words: Iterator[int]) -> int:
     ----------
     distribution : Distribution
     word : int
-        The word the draw began with.
+        The word with which the draw began.
     words : iterator of int
         Fresh 64-bit words.
     """
@@ -214,12 +214,12 @@ class OpenDPNoise:
         self._opendp: Any = opendp
 
     def price(self, distribution: Distribution, sensitivity: Fraction) -> Fraction:
-        """Return the larger of the exact price and what OpenDP's privacy map says."""
+        """Return the larger of the exact price and the loss given by OpenDP's privacy map."""
         mapped = self._measurement(distribution).map(distribution.opendp_sensitivity(sensitivity))
         return max(distribution.price(sensitivity), Fraction(mapped))
 
     def draw(self, distribution: Distribution, n: int, nonce: Nonce) -> Ints:
-        """Draw n values; the nonce names the batch but does not decide the draws."""
+        """Draw n values; the nonce identifies the batch but does not determine the draws."""
         draws = self._measurement(distribution)([0] * n)
         return np.clip(np.array(draws, dtype=np.int64), -NOISE_LIMIT, NOISE_LIMIT)
 

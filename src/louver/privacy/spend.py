@@ -1,14 +1,14 @@
 """Spending: how a verb pays for its noise, from finding the ledger to sealing the debit.
 
-Answers: which ledger pays, whether it can, and what a stopped run left. The order never changes: a request that the budget cannot pay for
-is refused before the data are opened; the data are hashed, read, and hashed again while the debit is reserved; what is published exactly
-is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. A verb provides its own part, such as
-reading its data and writing its release, as a `Measurable` or a `Releasable`.
+Determines which ledger pays, whether it can, and what a stopped run left behind. The order never changes: a request that the budget cannot
+pay for is refused before the data are opened; the data are hashed, read, and hashed again while the debit is reserved; what is published
+exactly is logged; noise is drawn and written; the debit is sealed. Nothing else in louver reserves or seals. A verb provides its own part,
+such as reading its data and writing its release, as a `Measurable` or a `Releasable`.
 
 Notes
 -----
-**Privacy**: a debit is resumed only for the same request, which names every option that decides the true answers or their
-noise (`request_of`), and on the data that it was reserved for. `docs/proofs/groups.md` and `docs/proofs/topdown.md` rely on it.
+**Privacy**: a debit is resumed only for the same request, which contains every option that determines the true answers or their noise
+(`request_of`), and on the data that it was reserved for. `docs/proofs/groups.md` and `docs/proofs/topdown.md` rely on it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def open_ledger(
     query: str | None = None,
     run: Run | None = None,
 ) -> Ledger:
-    """The ledger that pays `loss`; if there is none, the error says how to make one."""
+    """The ledger that pays `loss`; if there is none, the error explains how to make one."""
     path = Path(ledger) if ledger is not None else ledger_of(data, table=table, query=query, run=run)
     if path is None and isinstance(data, str | Path) and Path(data).is_file():
         path = ledger_next_to(Path(data))
@@ -96,7 +96,7 @@ def request_of(
     noise: Iterable[tuple[str, str, Distribution]],
     **more: Any,
 ) -> str:
-    """The digest of a request: all options of all models except those left out, and the noise of every query.
+    """The digest of a request: all options of all models, except those left out, and the noise of every query.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def request_of(
     noise : iterable of (level, query, distribution)
         In the order of their nonces.
     **more
-        Public content that options name by files: regions, attributes.
+        Public content of files that options name: regions, attributes.
     """
     every = {name: model.model_dump(mode="json") for name, model in options.items()}
     kept = {
@@ -128,13 +128,13 @@ class Payment:
     ----------
     loss : Loss
     request : str
-        From `request_of`; empty while it depends on data that have not been read.
+        Digest from `request_of`; empty while it depends on data that have not been read.
     purpose : str
-        In words, for the ledger.
+        Purpose in words, for the ledger.
     largest_unit : int or None
         As for `Ledger.reserve`.
     noise : Noise or None
-        A source of its own; None draws from the debit's key.
+        A separate source; None draws from the debit's key.
     publishes : tuple of Publication
         What is published exactly with it.
     composed : callable or None
@@ -156,7 +156,7 @@ class Payment:
 
 
 class Measurable(Protocol):
-    """The measurements of a verb: what they cost, and how the confidential data are read and measured."""
+    """The measurements of a verb: their cost, and how the confidential data are read and measured."""
 
     @property
     def payment(self) -> Payment:
@@ -184,11 +184,11 @@ class Measurable(Protocol):
         ...
 
     def check_out(self, out: Path) -> None:
-        """Refuse a place where no folder can be made."""
+        """Refuse a location where no folder can be made."""
         ...
 
     def read(self) -> None:
-        """Read the confidential data; the ledger logs what this refuses."""
+        """Read the confidential data; refusals are logged in the ledger."""
         ...
 
     def batches(self) -> Iterable[TrueBatch]:
@@ -221,15 +221,15 @@ class Releasable(Measurable, Protocol[Release]):
 
 
 class Account:
-    """A ledger and the confidential data it pays for, during one call.
+    """A ledger and the confidential data for which it pays, during one call.
 
     Parameters
     ----------
     ledger : Ledger
     dataset : KeyedHash
-        Keyed hash of the data: computed once before they are read and once after.
+        Keyed hash of the data, computed once before they are read and once after.
     people : People, optional
-        Who is in them.
+        The people in the data.
     """
 
     def __init__(self, ledger: Ledger, dataset: KeyedHash, people: People | None = None) -> None:
@@ -241,7 +241,8 @@ class Account:
     def _unchanged(self, secret: bytes) -> bytes:
         """The keyed hash of the unchanged data; refuses data that changed since the first call.
 
-        The first secret is that of the ledger that pays, which asks before all others: while its hash is the same, so are theirs.
+        The first secret is that of the ledger that pays, which is computed before all others: as long as its hash is unchanged, so are
+        theirs.
         """
         if secret in self._before and secret != next(iter(self._before)):
             return self._before[secret]
@@ -343,8 +344,8 @@ def measure(
 
     Notes
     -----
-    **Privacy**: `loss`, once, however often the run is interrupted and repeated: noise is a function of key,
-    nonce and data; the ledger hands out the same key only for the same request on the same data.
+    **Privacy**: `loss`, once, however often the run is interrupted and repeated: noise is a function of key, nonce and data, and the ledger
+    returns the same key only for the same request on the same data.
     """
     if path.exists() and not account.is_pending(payment):
         raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
@@ -373,12 +374,12 @@ def _entry_of(path: Path) -> object:
 def measure_into(
     folder: Path, measurable: Measurable, *, account: Account, run: Run | None = None
 ) -> Measurements:
-    """Measurements and exact values in a folder, paid for once; nothing is done if they are there already.
+    """Measurements and exact values in a folder, paid for once; nothing is done if they already exist.
 
     Parameters
     ----------
     folder : Path
-        Holds `request.json`, the request, and the files of `measurable`.
+        Contains the request (`request.json`) and the files of `measurable`.
     """
     payment = measurable.payment
     _check_folder(folder, measurable)
@@ -455,7 +456,7 @@ def _check_folder(folder: Path, measurable: Measurable) -> None:
             f"{folder.name} holds the measurements of another spec or other options; choose another place."
         )
         raise InputError(message, option="--out")
-    # A run that was killed while it wrote this file may have left a hidden one.
+    # A run that was killed while it wrote this file may have left a hidden file.
     if found is None and (
         not folder.is_dir()
         or any(p.name[0] != "." and p.name not in measurable.notes for p in folder.iterdir())

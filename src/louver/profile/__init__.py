@@ -1,7 +1,7 @@
 """profile: what a table contains, before anything is published from it.
 
 Columns and their kinds, how identifying they are alone and together, which column determines which, and what role each might play.
-A profile stays inside; `write_spec` makes a spec from it that holds nothing from the data except names, kinds and roles.
+A profile is confidential; `write_spec` derives a spec from it that contains nothing from the data except names, kinds and roles.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ColumnProfile", "Profile", "ProfileOptions", "ScenarioRisk", "profil
 
 
 DROPPED = (Role.IDENTIFYING, Role.UNIT, Role.WEIGHT)
-"""Roles that no release publishes: sets with such columns are listed last, and given as a reason only if there is no other."""
+"""Roles that no release publishes: sets with columns of these roles are listed last, and given as a reason only if there is no other."""
 
 
 @door(ProfileOptions, keywords=ProfileKeywords)
@@ -53,7 +53,7 @@ def profile(
     data : path, PostgreSQL uri or dataframe
         Records, one person a row.
     schema : Schema, optional
-        Not used: a profile examines the data as they are.
+        Not used, because a profile examines the data unchanged.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def profile(
 
 
 def _profile_columns(problem: ProfileProblem, options: ProfileOptions, run: Run, started: float) -> Profile:
-    """Look at every column, at sets of them and at pairs; `started` is when the call began."""
+    """Examine columns, sets of columns and pairs; `started` is the time at which the call began."""
     guesses = []
     for number, column in enumerate(problem.columns):
         run.report("kinds of columns", number, len(problem.columns))

@@ -1,4 +1,4 @@
-"""Reading a table once and coding every column: the problem of the verb."""
+"""Reading a table once and coding every column, which makes the problem of the verb."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ProfileProblem:
     Attributes
     ----------
     name : str
-        What messages call the source.
+        Name of the source in messages.
     n_rows : int
     columns : tuple of CodedColumn
     unit : int or None

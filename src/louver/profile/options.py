@@ -17,7 +17,7 @@ __all__ = ["ProfileKeywords", "ProfileOptions"]
 
 
 class ProfileOptions(VerbOptions):
-    """All options of `louver profile`, except where the data are."""
+    """All options of `louver profile`, except the location of the data."""
 
     verb: ClassVar[str] = "profile"
     no_source: ClassVar[tuple[str, ...]] = ("weight", "wide", "weight_is_count")
@@ -63,7 +63,7 @@ class ProfileOptions(VerbOptions):
     )
 
     def check(self) -> None:
-        """Refuse scenarios without columns, and two ways to say how large the population is."""
+        """Refuse scenarios without columns, and two statements of the size of the population."""
         for name, columns in self.scenario.items():
             if not columns or len(set(columns)) < len(columns):
                 raise InputError(
@@ -82,7 +82,7 @@ class ProfileOptions(VerbOptions):
             )
 
     def needed_columns(self) -> tuple[str, ...]:
-        """Columns of the risk of a sample, each once."""
+        """Distinct columns needed for the risk of a sample."""
         known_columns = [column for columns in self.scenario.values() for column in columns]
         weight = [] if self.sampling_weight is None else [self.sampling_weight]
         return tuple(dict.fromkeys(known_columns + weight))

@@ -88,17 +88,17 @@ class Profile:
     sets : tuple of SinglingSet
         The smallest sets of columns that single people out, at most thirty of each size.
     n_sets : int
-        How many there are.
+        Number of all these sets.
     share : float
         Share of unique records from which a set counts as one.
     largest : int
-        Most columns in any set examined.
+        Maximum number of columns in a set examined.
     is_complete : bool
         Whether every set that could have reached the share was tried.
     dependencies : tuple of Dependency
         The columns that determine others.
     unit : str or None
-        The column that numbers households: their records count as one, and are alone where no other household has their values.
+        The column that numbers households: the records of a household count as one, and are unique if no other household has their values.
     scenarios : tuple of ScenarioRisk
         The risk that records are linked to people, for each set of columns that an attacker may know.
     seconds : float
@@ -134,7 +134,7 @@ class Profile:
 
     @property
     def verdict(self) -> Verdict:
-        """What has to be done before records are published."""
+        """What must be done before records are published."""
         identifying = [column.name for column in self.columns if column.role is Role.IDENTIFYING]
         reasons = (
             [f"Do not publish these columns as they are: {', '.join(identifying)}."] if identifying else []
@@ -307,7 +307,7 @@ def _leading(label: str) -> float:
 
 
 def _classes(column: CodedColumn) -> DistributionOfValues:
-    """Equal steps of a round width; a number on an edge counts above it, the largest number below it."""
+    """Equal steps of a round width; a number on an edge is counted above it, except the largest, which is counted below it."""
     numbers: Floats = np.asarray(np.from_dlpack(pc.cast(column.values, pa.float64())))
     edges = _edges(float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf)))
     counts, _ = np.histogram(numbers, bins=edges, weights=column.counts)

@@ -1,6 +1,7 @@
 """The role that each column might play in a release, with the reason in words.
 
-Suggestions, for a person to judge: they depend on how identifying a column is, on which columns determine others, and on words in its name.
+These are suggestions for a person to review: they depend on how identifying a column is, on which columns determine others, and on words in
+its name.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MOSTLY_ALONE = 0.5
 
 
 class Role(StrEnum):
-    """How a column is treated when microdata are protected."""
+    """The treatment of a column when microdata are protected."""
 
     IDENTIFYING = "identifying"
     QUASI = "quasi"
@@ -66,7 +67,7 @@ def suggest_roles(
     """A suggestion for every column; a column that determines a quasi-identifier is one, too.
 
     In a set of columns that singles people out, one must be protected; the rest then identifies no one.
-    So columns whose names suggest nothing become quasi-identifiers only if every column of a set would otherwise be kept as it is.
+    So columns whose names suggest nothing become quasi-identifiers only if every column of a set would otherwise be kept unchanged.
     """
     determining = {d.determinant for d in dependencies}
     found = [

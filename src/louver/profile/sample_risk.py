@@ -1,4 +1,4 @@
-"""How likely a record of a sample is to be linked to the right person, for each set of columns that an attacker may know.
+"""The probability that a record of a sample is linked to the right person, for each set of columns that an attacker may know.
 
 Every scenario is a set of columns. A record of the file is compared with the people of the population: by its sampling weight, by the
 size of the population, or, where neither is known, as if the file were the whole population, which is the safe assumption.
@@ -240,7 +240,7 @@ def _measure(
     people = float(weights.sum())
     fraction = problem.n_rows / people
     sizes, counts = np.unique(frequencies, return_counts=True)
-    suda, minimal, contributions = _suda(problem, places, frequencies[combination] == 1, hashes, largest, run)
+    suda, minimal, contributions = _suda(places, frequencies[combination] == 1, hashes, largest, run)
     household = _household_risk(risk, problem.units())
     return ScenarioRisk(
         name=name,
@@ -294,7 +294,6 @@ def _household_risk(risk: Floats, units: Ints | None) -> tuple[Floats, Ints] | N
 
 
 def _suda(
-    problem: ProfileProblem,
     places: list[int],
     is_unique: np.ndarray,
     hashes: RecordHash,

@@ -1,12 +1,12 @@
 """Which columns single people out, alone and together: the smallest sets with enough unique records.
 
-A set is listed if at least the requested share of records has values that no other record has, and none of its subsets reaches that
-share. A record that is unique in a set is unique in every larger one, so no superset of a listed set is examined. Where a column numbers
-households, the records of a household count as one: they are unique if no other household has their values.
+A set is listed if at least the requested share of records has values that no other record has, and none of its subsets reaches that share.
+A record that is unique in a set is unique in every larger one, so no superset of a listed set is examined. If a column numbers households,
+the records of a household count as one: they are unique if no other household has their values.
 
 Records are compared by random 64-bit numbers, one for each set of columns, equal where all values are equal. Two records with different
-values get the same number with probability 2^-64, so a table of a million records is misjudged about once in forty million tables. A
-sample by the number itself keeps all records of a combination or none: a record that is unique in the sample is unique in the table.
+values get the same number with probability 2^-64, so about one in forty million tables of a million records is misjudged. A sample drawn by
+this number contains all records of a combination or none, so a record that is unique in the sample is unique in the table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SinglingSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinglingSets:
-    """What was found, smallest sets first, and within one size the most revealing first.
+    """The sets found, smallest first, and within one size the most revealing first.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ def sampled(numbers: Numbers, units: Ints | None = None) -> tuple[Numbers, Ints 
 
 
 def distinct_and_alone(numbers: Numbers, units: Ints | None = None) -> tuple[int, int]:
-    """How many distinct numbers there are, and how many records have one that occurs nowhere outside their unit."""
+    """The number of distinct numbers, and of records whose number occurs nowhere outside their unit."""
     if not len(numbers):
         return 0, 0
     if units is None:

@@ -1,7 +1,7 @@
 """A starter spec: roles and kinds of the columns, and nothing else from the data.
 
-No label, no count, no domain: verbs that spend budget need public domains, so the spec has placeholders that they reject. Only the owner
-can read the file.
+It contains no label, count or domain: verbs that spend budget need public domains, so the spec has placeholders that they reject. Only the
+owner can read the file.
 """
 
 from __future__ import annotations

@@ -5,33 +5,33 @@ derived from the others, proves it for every attacker, and states how far from t
 
 Attackers
 ---------
-An *outsider* sees every shown number of all tables, knows all hierarchies and sums, which cells are hidden, and that numbers are not
-negative; with `known_percent`, every number to within so many percent. A *contributor* also knows the own part of every number, and every
-number to which nobody else contributes; with `holding`, all that one holding owns is one contributor. The contributors considered are
-those who are alone in a cell, or one of two.
+An *outsider* sees every shown number of all tables and knows all hierarchies and sums, which cells are hidden, and that numbers are not
+negative; with `known_percent`, also every number to within this percentage. A *contributor* also knows their own part of every number, and
+every number to which nobody else contributes; with `holding`, everything that one holding owns is one contributor. The contributors
+considered are those who are alone in a cell, or one of two.
 
-For every primary cell and every attacker a whole table is found, and checked in integers, that agrees with all that the attacker knows
-and in which the cell is at least its safety range away from its value; one upwards and one downwards.
+For every primary cell and every attacker, two whole tables are found, and checked in integers, that agree with everything the attacker
+knows: one in which the cell is above its value by at least its safety range, and one in which it is below.
 
-Not covered: contributors of different holdings who share what they know; readers who know how the pattern was searched for; tables
-published elsewhere or before; other variables of the same contributors; where tables are linked in a circle, readers who reason
-about the crossed table behind them that nobody publishes. The verdict says which of these concern the tables at hand.
+Not covered: contributors of different holdings who share what they know; readers who know how the pattern was found; tables published
+elsewhere or before; other variables of the same contributors; and, if tables are linked in a circle, readers who reason about the
+unpublished crossed table behind them. The verdict says which of these apply to the tables at hand.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from louver._callable import make_callable
 from louver.data.parsing_once import parsing_once
 from louver.protect.cellkey import average, count_with_keys, noise_table_of, smallest_safe
 from louver.protect.keybounds import bounds_of
 from louver.protect.load import load
-from louver.protect.options import ProtectOptions
+from louver.protect.options import ProtectKeywords, ProtectOptions
 from louver.protect.release import publish, publish_noisy
 from louver.protect.result import (
     CellKeyFigures,
@@ -82,46 +82,15 @@ __all__ = [
 ]
 
 
-@door(ProtectOptions)
+@door(ProtectOptions, keywords=ProtectKeywords)
 def protect(
     data: Data | None = None,
     *,
     spec: SpecLike = None,
     schema: Schema | None = None,
-    table: str | None = None,
-    query: str | None = None,
-    decimal_mark: str | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    keep_codes: bool | None = None,
-    where: str | None = None,
-    header_row: int | None = None,
-    missing_code: Mapping[str, Sequence[str | int]] | None = None,
-    date_order: str | None = None,
-    tables: Sequence[Mapping[str, Any]] = (),
-    codes: Mapping[str, Mapping[str, Any]] | None = None,
-    rules: Sequence[Mapping[str, Any]] = (),
-    status: Sequence[Mapping[str, Any]] = (),
-    method: str = "hide",
-    base: int | None = None,
-    variance: float | None = None,
-    max_noise: int | None = None,
-    noise_table: str | Path | None = None,
-    minimise: str = "number",
-    holding: str | None = None,
-    request: str | None = None,
-    sampling_weight: str | None = None,
-    given_pattern: bool = False,
-    known_percent: float | None = None,
-    attackers: str = "contributors",
-    steps: int = 200,
-    seconds: float | None = None,
-    state: str | Path | None = None,
-    registry: str | Path | None = None,
-    person: str | None = None,
-    new_population: bool = False,
     out: str | Path | None = None,
     run: Run | None = None,
+    **options: Unpack[ProtectKeywords],
 ) -> ProtectedTables:
     """Hide cells of linked tables so that no reader learns too much about a contributor.
 
@@ -130,15 +99,15 @@ def protect(
     data : path, PostgreSQL uri or dataframe, optional
         Records, one line per contributor. Without them every table comes from a file.
     tables : sequence of mappings
-        What is published: `name`, `by`, and `value` for sums of a variable; see the guide.
+        The tables to publish: `name`, `by`, and `value` for sums of a variable; see the guide.
     codes : mapping
         Attribute -> `hierarchy`, `total` and `of`.
     rules : sequence of mappings
-        Which cells are primary: `rule` and its numbers.
+        Rules that make cells primary: `rule` and its numbers.
     status : sequence of mappings
         Decisions about single cells: `table`, `cell`, `set` and `reason`.
     out : path, optional
-        Release directory to make; it is made only where every primary cell is protected.
+        Release directory to make; it is made only if every primary cell is protected.
 
     Returns
     -------
@@ -171,7 +140,7 @@ def protect(
 
 
 def _protected(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
-    """Hide or round; files are written here rather than in a thread, which would continue if the run is cancelled."""
+    """Hide or round; files are written here rather than in a thread, which would continue after a cancelled run."""
     options, run = request.options, request.run
     register = None if options.registry is None else match_register(request, is_publishing=out is not None)
     loaded, solved, found = run.attend(_searched, request, register)
@@ -209,6 +178,7 @@ def _searched(
         earlier=None if register is None else len(register.entries),
         apart=None if register is None else register.remark,
         is_apart_by_word=register is not None and register.is_apart_by_word,
+        ledger=None if register is None else register.only_in_ledger,
         n_counts=sum(loaded.cells[number].is_count for number in solved.judged.primary),
         shown_before=() if register is None else shown_by_files(register, options),
     )
@@ -216,7 +186,7 @@ def _searched(
 
 
 def _with_noise(request: Request[ProtectOptions], out: Path | None) -> ProtectedTables:
-    """Count with keys, and publish if nothing small can be averaged out or follows from bounds and sums."""
+    """Count with keys, and publish if no small count can be averaged out or follows from bounds and sums."""
     started, options = time.perf_counter(), request.options
     folder = Path() if request.spec is None else request.spec.parent
     noise, limit = noise_table_of(options, folder), smallest_safe(options)

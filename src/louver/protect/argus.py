@@ -1,5 +1,5 @@
-"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies and a
-priori file.
+"""Files of tau-ARGUS: a batch file (`.arb`) with its metadata (`.rda`), records (`.asc`) or a ready table (`.tab`), hierarchies,
+and a priori files.
 
 Features on which the tau-ARGUS manual and public programs that write these files agree are supported; anything else, and anything that
 louver does differently, is refused with file and line. Commands that only control how tau-ARGUS displays or stores its results are ignored.
@@ -7,8 +7,8 @@ louver does differently, is refused with file and line. Commands that only contr
 | file | what is read |
 |---|---|
 | `.rda` | separator, columns (with start and width where the records have none), `TOTCODE`, hierarchies, `DECIMALS`, roles of columns |
-| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET` or
-`RND` | | `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
+| `.arb` | data, metadata, one table for each `SPECIFYTABLE` with its `SAFETYRULE`, `APRIORI`, `SUPPRESS` by `MOD`, `OPT`, `GH`, `NET`, `RND` |
+| `.hst` | `u` (hide), `p` (publish), `s` (neither) and `c` (cost) |
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ROLES = frozenset(
     }
 )
 IGNORED = frozenset({"CODELIST", "HIERARCHICAL", "TRUNCABLE", "PEEPER"})
-"""Labels of codes, and settings that follow from another line."""
+"""Commands without an effect: labels of codes, and settings implied by another line."""
 
 HIDING = ("MOD", "OPT", "GH", "GHMITER", "NET", "NETWORK")
 
@@ -78,7 +78,7 @@ class _Meta:
     separator: str | None
     codes: dict[str, str]
 
-    def named(self, name: str, line: _Line) -> _Column:
+    def find_column(self, name: str, line: _Line) -> _Column:
         found = next((one for one in self.columns if one.name.lower() == name.lower()), None)
         if found is None:
             raise line.error(f'names the column "{name}", which {self.file} does not describe')
@@ -102,23 +102,25 @@ class _Line:
 
 
 def read_argus(path: Path) -> tuple[dict[str, Any], pa.Table | None]:
-    """The options of `louver protect` that a batch file translates to, and its records if it has any.
+    """The options of `louver protect` into which a batch file is translated, and its records, if it has any.
 
     Raises
     ------
     InputError
-        On a command that is not understood, or asks for something that louver does not do.
+        On a command that is not understood, or that requests something that louver does not do.
     """
     lines = list(_lines(path))
-    named = {
+    by_command = {
         command: [line for line in lines if line.command == command]
         for command in {line.command for line in lines}
     }
     for command in ("OPENMICRODATA", "OPENTABLEDATA", "OPENMETADATA"):
-        if len(named.get(command, ())) > 1:
-            raise named[command][1].error(f"repeats {command}; louver reads one of each from a batch file")
+        if len(by_command.get(command, ())) > 1:
+            raise by_command[command][1].error(
+                f"repeats {command}; louver reads one of each from a batch file"
+            )
     micro, table, meta_line = (
-        next(iter(named.get(command, ())), None)
+        next(iter(by_command.get(command, ())), None)
         for command in ("OPENMICRODATA", "OPENTABLEDATA", "OPENMETADATA")
     )
     source = micro or table
@@ -193,7 +195,7 @@ def _meta(path: Path) -> _Meta:
 
 
 def _plain(line: _Line) -> str:
-    """A value, with quotes or without."""
+    """A value without its quotes, if it has any."""
     found = re.fullmatch(r'"([^"]*)"|([^"]+)', line.rest)
     if found is None:
         raise line.error(f"needs a value of {line.command}")
@@ -330,11 +332,11 @@ class _Batch:
         if not names or not response or len(parts) > 4:
             raise line.error('needs attributes and a response variable, as in "A""B"|"value"||')
         shadow, cost = ((re.sub(r'["\s]', "", part).split(",")[0]) for part in (*parts[2:], "", "")[:2])
-        columns = [self.meta.named(name, line) for name in names]
+        columns = [self.meta.find_column(name, line) for name in names]
         is_count = response.lower() == "<freq>"
         table: dict[str, Any] = {"name": f"table {len(self.tables) + 1}", "by": [one.name for one in columns]}
         if not is_count:
-            value = self.meta.named(response, line)
+            value = self.meta.find_column(response, line)
             table["value"] = value.name
             if "DECIMALS" in value.values:
                 table["decimals"] = _number(line, value.values["DECIMALS"], whole=True)
@@ -370,7 +372,7 @@ class _Batch:
             return "value"
         if cost.startswith("-") or self.is_micro:
             raise line.error("has an unknown cost; leave it out, or give -1 for the number of cells")
-        table["cost"] = self.meta.named(cost, line).name
+        table["cost"] = self.meta.find_column(cost, line).name
         return "cost"
 
     def _rules_of(self, line: _Line) -> None:
@@ -381,7 +383,7 @@ class _Batch:
         for text in filter(None, (part.strip() for part in line.rest.split("|"))):
             found = re.fullmatch(r"([A-Za-z]+)\s*\(([^()]*)\)", text)
             if found is None:
-                raise line.error("has a rule not of the form NAME(numbers)")
+                raise line.error("has a rule that is not of the form NAME(numbers)")
             name = found[1].upper()
             numbers = [_number(line, part) for part in found[2].split(",") if part.strip()]
             seen[name] = seen.get(name, 0) + 1

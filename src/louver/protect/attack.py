@@ -1,7 +1,7 @@
-"""What readers learn from changed numbers: for every demand, a table consistent with all that they know, if there is one.
+"""What readers learn from changed numbers: for every demand, a table consistent with all their knowledge, if there is one.
 
-Rounded numbers, and numbers with noise of known size, confine every true number to an interval; the true numbers add up. A linear program
-covers many cells at once, and the rest are handled one by one.
+Rounded numbers, and numbers with noise of known size, confine every true number to an interval, and the true numbers add up. A linear
+program handles many cells together, and the rest are handled one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["find_witnesses"]
 
 
 def find_witnesses(problem: PatternProblem, run: Run) -> tuple[Witness | None, ...]:
-    """A witness for every demand that is met when every cell may change."""
+    """A witness for every demand that is met if every cell may change."""
     found: list[Witness | None] = [None] * len(problem.demands)
     outsider = Outsider(problem, run)
     _together(problem, outsider, found, run)

@@ -1,8 +1,8 @@
-"""From cells and rules to the problem: what every attacker knows, and which ranges must remain possible to each.
+"""From cells and rules to the problem: what every attacker knows, and which ranges must remain possible for each.
 
-The outsider sees the shown numbers and knows every sum. Of a hidden number the outsider knows that it is not negative (that it is at
-least 1, for a count: empty cells are shown), or with `known_percent` that it lies so close to its value. A contributor knows the same, and
-also the own part of every number, which is therefore not less than that part, and every number to which nobody else contributes.
+The outsider sees the shown numbers and knows every sum. The outsider knows that a hidden number is not negative (a count is at least 1,
+because empty cells are shown), or, with `known_percent`, that it lies within this percentage of its value. A contributor knows the same,
+and also their own part of every number, which is a lower bound on it, and every number to which nobody else contributes.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def build_problem(
         for number, primary in sorted(judged.primary.items())
         for demand in _demands(number, primary.up, primary.down, 0)
     ]
-    asked: list[Contributor] = []
+    considered: list[Contributor] = []
     if options.attackers == "contributors":
         for contributor in loaded.contributors:
             attacker = _contributor(contributor, down, up, values)
             if (must | may)[attacker.cells].any():
                 attackers.append(attacker)
-                asked.append(contributor)
+                considered.append(contributor)
 
     def demand_of(attacker: int, demand: Demand) -> Demand | None:
         """The demand of a contributor that goes with a demand of the outsider."""
-        contributor = asked[attacker - 1]
+        contributor = considered[attacker - 1]
         cell = cells[demand.cell]
         is_other = cell.measured != cells[next(iter(contributor.own))].measured
         if is_other or demand.cell in contributor.alone:
@@ -91,13 +91,13 @@ def build_problem(
         up=up,
         attackers=tuple(attackers),
         demands=tuple(demands),
-        demand_of=None if is_listed or not asked else demand_of,
+        demand_of=None if is_listed or not considered else demand_of,
         twins=twins,
     )
 
 
 def _twins(options: ProtectOptions, loaded: Loaded, may_hide: Bools) -> Ints | None:
-    """The first of the cells that are hidden with each cell; cells that cannot be hidden stand for themselves."""
+    """For each cell, the first of the cells that are hidden with it; cells that cannot be hidden represent themselves."""
     first = np.arange(len(loaded.cells))
     keys = loaded.index.keys
     tables = {table.options.name: table for table in loaded.tables}
@@ -120,7 +120,7 @@ def _demands(cell: int, up: int, down: int, attacker: int) -> list[Demand]:
 
 
 def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
-    """The cost of hiding each cell; never zero, or cells would be hidden without need."""
+    """The cost of hiding each cell; never zero, because cells would then be hidden without need."""
     found = []
     for number, cell in enumerate(loaded.cells):
         cost = 1.0
@@ -136,7 +136,7 @@ def _cost(options: ProtectOptions, loaded: Loaded, judged: Judged) -> Ints:
 
 
 def _outsider(options: ProtectOptions, loaded: Loaded) -> tuple[Ints, Ints]:
-    """How far each hidden cell may lie below and above its value, to a reader of the tables."""
+    """How far each hidden cell may lie below and above its value, for a reader of the tables."""
     down = np.full(len(loaded.cells), UNBOUNDED, dtype=np.int64)
     up = down.copy()
     for number, cell in enumerate(loaded.cells):

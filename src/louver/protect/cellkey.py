@@ -1,20 +1,20 @@
 """Cell keys: counts with noise that belongs to the set of counted records, so that the same cell always has the same noise.
 
 Every record has a key, a hash of its person under the register's secret (`data.keyed_counts`). The sum of the keys of a cell, hashed again
-under the secret, is a number below 2^20, and the perturbation table says which noise that number means for a count of this size. A cell
-without records stays 0. Every cell is changed by itself, so that totals are not the sums of their parts.
+under the secret, is a number below 2^20, and the perturbation table states which noise this number selects for a count of this size. A cell
+without records remains 0. Every cell is changed independently, so totals are not the sums of their parts.
 
 This is not differential privacy: noise is bounded, there is no budget, and readers can average it away if many published numbers depend on
-one count. `average` does what such readers do (Asghar & Kaafar 2019): each sum of parts and each difference from a total
-is another estimate of a count, whose noise is independent unless it is of the same cells. It forecasts how often the rounded weighted mean
-of all of them is correct, and compares with how often it is.
+one count. `average` does what such readers do (Asghar & Kaafar 2019): each sum of parts and each difference from a total is another
+estimate of a count, whose noise is independent unless the cells are the same. It forecasts how often the rounded weighted mean of all of
+them is correct, and compares with how often it is.
 
 Notes
 -----
 **Implements**: Fraser & Wooton (2005); Thompson, Broadfoot & Elazar (2013), "Methodology for the automatic confidentialisation of
 statistical outputs from remote servers at the Australian Bureau of Statistics". The claim, what is not claimed and pseudocode: decision
-0095. **Departs**: the sum of keys is hashed before it chooses the noise, so that the noise of a cell and that of its parts are not linked
-by a sum. **Cost**: a hash for every record and every different cell; memory for all combinations of codes of a table.
+0095. **Departs**: the sum of keys is hashed before it chooses the noise, so that the noise of a cell and the noise of its parts are not
+      linked by a sum. **Cost**: a hash for every record and every distinct cell; memory for all combinations of codes of a table.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def smallest_safe(options: ProtectOptions) -> int:
 
 
 def noise_table_of(options: ProtectOptions, folder: Path) -> NoiseTable:
-    """The noise table that the options name or describe, if it is safe."""
+    """The noise table that the options name or describe, which must be safe."""
     if options.noise_table is not None:
         table, option = read_noise_table(folder / options.noise_table), "--noise-table"
     else:
@@ -105,7 +105,7 @@ def count_with_keys(
     Parameters
     ----------
     earlier : sequence of Earlier
-        Tables with cell keys that were published before; they are counted again and get the same noise.
+        Tables with cell keys that were published before; they are counted again and have the same noise.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def count_with_keys(
 
 
 def _check_leaves(source: Source, attribute: ColumnCodes, labels: Collection[str]) -> None:
-    """Refuse records with codes that are not of the last level."""
+    """Refuse records with codes above the last level."""
     strange = next((label for label in sorted(labels) if label not in attribute.stands_for), None)
     if strange is not None:
         name = attribute.name
@@ -151,7 +151,7 @@ def _check_leaves(source: Source, attribute: ColumnCodes, labels: Collection[str
 
 
 def _all_codes(axes: Sequence[Axis], counted: KeyedCounts) -> tuple[Ints, Keys]:
-    """Counts and sums of keys at every combination of codes, from those of the finest ones that occur."""
+    """Counts and sums of keys at every combination of codes, from those of the finest combinations that occur."""
     members = [_members(axis) for axis in axes]
     places = tuple(
         np.array([leaves[label] for label in labels], dtype=np.int64)
@@ -203,14 +203,14 @@ class Averaging:
     ----------
     keys : uint64 (cells,)
     counts : int64 (cells,)
-        True ones.
+        True counts.
     noisy : int64 (cells,)
-        Published ones.
+        Published counts.
     estimate : float (cells,)
     precision : float (cells,)
-        Of the mean, relative to that of a single number.
+        Precision of the mean, relative to that of a single number.
     sureness : float (cells,)
-        Forecast: how likely the rounded mean is the true count.
+        Forecast probability that the rounded mean is the true count.
     """
 
     keys: Keys
@@ -221,7 +221,7 @@ class Averaging:
     sureness: Floats
 
     def is_right(self) -> Bools:
-        """Whether the rounded mean is the true count; measured."""
+        """Whether the rounded mean actually is the true count."""
         found: Bools = np.maximum(1, np.rint(self.estimate)).astype(np.int64) == self.counts
         return found
 
@@ -235,13 +235,13 @@ def average(tables: Sequence[KeyedTable], noise: NoiseTable) -> Averaging:
     number itself, the sums of its parts along one or two attributes, and totals minus other parts. Readers who solve all sums at once do a
     little better.
 
-    The forecast takes the least variance of all rows of the table and normal noise; of a cell with one number, the exact probabilities. A
-    mean below 1 counts as 1, because the cell has records: every mean below 1.5 gives a count of 1.
+    The forecast uses the least variance of all rows of the table and normal noise; for a cell with one number it uses the exact
+    probabilities. A mean below 1 counts as 1, because the cell has records; so every mean below 1.5 gives a count of 1.
     """
     cell, sign, estimate, n = (
         np.concatenate(column) for column in zip(*(v for t in tables for v in _views(t)), strict=True)
     )
-    # The same numbers may stand in several tables; they are one estimate.
+    # The same numbers may be in several tables; they count as one estimate.
     order = np.lexsort((sign, cell))
     is_new = np.ones(len(order), dtype=bool)
     is_new[1:] = (cell[order][1:] != cell[order][:-1]) | (sign[order][1:] != sign[order][:-1])
@@ -293,7 +293,7 @@ def _views(table: KeyedTable) -> Iterator[View]:
             marked, summed, counted = (array[below].sum(axis=0) for array in (marks, values, filled))
             yield _chosen(counted > 1, keys[total], marked, summed, counted)
             for part in below:
-                # The total less the other parts: its own mark has another sign than theirs.
+                # The total minus the other parts: its own mark has the opposite sign.
                 others = counted - filled[part]
                 has_others = (filled[part] > 0) & (others > 0)
                 sign = marks[total] - (marked - marks[part])

@@ -1,7 +1,7 @@
 """Cells of linked tables: one number is one cell, whichever tables show it and whatever the names of its codes.
 
-A cell is what is measured and, for every attribute, the set of leaves that its code stands for; an attribute that it takes as
-a whole does not count. Two codes with the same leaves are one, and so are the same totals of two tables.
+A cell is identified by what is measured and, for every attribute, the set of leaves for which its code stands; an attribute of which it is
+a total does not matter. Two codes with the same leaves are one code, and equal totals of two tables are one cell.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from louver.protect.hierarchy import Tree
 __all__ = ["Axis", "CellIndex", "ColumnCodes", "Grid", "axis_of", "sums_of"]
 
 MOST_PLACES = 20_000_000
-"""Combinations of codes of one table."""
+"""Maximum number of combinations of codes in one table."""
 
 Leaves = frozenset[str]
 
@@ -36,11 +36,11 @@ class ColumnCodes:
     trees : tuple of Tree
         Hierarchies over the same leaves.
     of : str
-        The attribute whose leaves its codes stand for; its own name where it is not a coarser copy of another.
+        The attribute for whose leaves its codes stand; its own name if it is not a coarser copy of another.
     stands_for : mapping
-        Leaf of this attribute -> leaves of that attribute.
+        Leaf of this attribute -> leaves of the attribute in `of`.
     is_linked : bool
-        Whether this follows from the records only (`links`); then a release does not state it.
+        Whether this follows only from the records (`links`); a release then does not state it.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ColumnCodes:
     is_linked: bool = False
 
     def meaning(self, tree: Tree, code: str) -> Leaves:
-        """Leaves, in the attribute named by `of`, that a code stands for."""
+        """Leaves, in the attribute named by `of`, for which a code stands."""
         below = [self.stands_for[leaf] for leaf in tree.leaves[code]]
         return frozenset[str]().union(*below)
 
@@ -64,11 +64,11 @@ class Axis:
     ----------
     attribute : ColumnCodes
     codes : tuple of str
-        The total first.
+        Codes, the total first.
     meanings : tuple of frozenset
-        What each code stands for.
+        The leaves for which each code stands.
     parts : tuple of (int, tuple of int)
-        Codes that are sums, and the codes they add up, by position.
+        Codes that are sums, and the codes that they add up, by position.
     """
 
     attribute: ColumnCodes
@@ -118,7 +118,7 @@ class CellIndex:
         return len(self.keys)
 
     def meanings(self, axis: Axis) -> list[tuple[str, int] | None]:
-        """A number for what each code of an axis stands for; None for the total."""
+        """A number for the leaves of each code of an axis; None for the total."""
         everything = axis.meanings[0]
         found: list[tuple[str, int] | None] = []
         for leaves in axis.meanings:
@@ -133,7 +133,7 @@ class CellIndex:
         return found
 
     def number(self, measured: str, meanings: Iterable[tuple[str, int] | None]) -> int:
-        """The number of a cell; a new cell gets a new number."""
+        """The number of a cell; a new cell is given a new number."""
         key = measured, tuple(sorted(one for one in meanings if one is not None))
         found = self._number.setdefault(key, len(self.keys))
         if found == len(self.keys):
@@ -141,7 +141,7 @@ class CellIndex:
         return found
 
     def is_inside(self, inner: int, outer: int) -> bool:
-        """Whether contributing to one cell implies contributing to another, as far as the codes tell."""
+        """Whether contributing to one cell implies contributing to another, as far as the codes show."""
         (measured, inside), (other, outside) = self.keys[inner], self.keys[outer]
         if measured != other:
             return False
@@ -152,7 +152,7 @@ class CellIndex:
         )
 
     def is_crossing(self, one: int, other: int) -> bool:
-        """Whether someone could contribute to both cells, as far as the codes tell."""
+        """Whether someone could contribute to both cells, as far as the codes show."""
         (measured, inside), (also, outside) = self.keys[one], self.keys[other]
         own = dict(inside)
         return measured == also and all(
@@ -183,7 +183,7 @@ def check_size(name: str, axes: Sequence[Axis]) -> None:
 
 
 def sums_of(grids: Sequence[Grid], n_cells: int) -> csr_array:
-    """Every sum of every table once: 1 for the total, -1 for each part; totals that a table does not show are left out."""
+    """Every distinct sum of every table: 1 for the total, -1 for each part; totals that a table does not show are left out."""
     seen: dict[tuple[int, ...], None] = {}
     for grid in grids:
         for number, axis in enumerate(grid.axes):

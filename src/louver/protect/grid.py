@@ -1,4 +1,4 @@
-"""Every cell of the protected tables with its true number, its published number, and the reason; for the steward, who sees the pattern."""
+"""Every cell of the protected tables with its true number, its published number and the reason, so that the steward can see the pattern."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATES = ("zero", "shown", "secondary", "primary", "open")
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """One cell; `published` is None where it is hidden."""
+    """One cell; `published` is None if it is hidden."""
 
     labels: tuple[str, ...]
     value: str

@@ -31,9 +31,9 @@ class Tree:
     total : str
         The code of the grand total.
     parts : mapping of str to tuple of str
-        Code -> the codes that it is the sum of; codes without parts are leaves.
+        Code -> the codes of which it is the sum; codes without parts are leaves.
     source : str
-        Its name in messages.
+        Name of the hierarchy in messages.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Tree:
 
 
 def tree_of_digits(total: str, codes: Sequence[str], levels: Sequence[int]) -> Tree:
-    """Codes whose first characters are the code above: `levels` says how many each level adds.
+    """A tree of codes that begin with the code above: `levels` gives the number of characters that each level adds.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """What follows for certain from counts with cell keys: noise is bounded, and the true counts still add up.
 
-A published number says which true counts can lead to it, and the true counts of parts add up to that of their total. Least and largest
-counts are propagated over every sum of every table until nothing changes. This is not an exact solution of all tables at once, which can
-be tighter.
+A published number shows which true counts can lead to it, and the true counts of parts add up to that of their total. Least and largest
+counts are propagated over every sum of every table until nothing changes. An exact solution of all tables together can be tighter.
 
 Notes
 -----
@@ -44,19 +43,19 @@ class Bounds:
     upper: Ints
 
     def determined(self, limit: int) -> NDArray[np.uint64]:
-        """Keys of the counts below the limit of which one candidate is left."""
+        """Keys of the counts below the limit that have only one candidate left."""
         found: NDArray[np.uint64] = self.keys[(self.counts < limit) & (self.lower == self.upper)]
         return found
 
 
 def bounds_of(tables: Sequence[KeyedTable], noise: NoiseTable, run: Run | None = None) -> Bounds:
-    """Propagate the counts that the published numbers allow over all sums.
+    """Propagate bounds on the counts that the published numbers allow over all sums.
 
     Parameters
     ----------
     tables : sequence of KeyedTable
-        Earlier ones included. Cells of the same records are one cell; readers do not know that an empty cell is empty, so each empty cell
-        is separate.
+        The tables, including earlier ones. Cells of the same records are one cell; readers do not know that an empty cell is empty, so each
+        empty cell is separate.
     """
     keys = np.concatenate([table.keys.ravel() for table in tables])
     counts = np.concatenate([table.counts.ravel() for table in tables])
@@ -68,7 +67,7 @@ def bounds_of(tables: Sequence[KeyedTable], noise: NoiseTable, run: Run | None =
     place[~full] = len(different) + np.arange(int((~full).sum()))
     numbers = np.zeros(len(different) + int((~full).sum()), dtype=np.int64)
     numbers[place] = shown
-    # Candidates: numbers near 0 have their own, and all larger numbers have the same ones, shifted.
+    # Candidates: numbers near 0 have their own candidates, and all larger numbers have the same candidates, shifted.
     above, below = _steps(noise)
     kind = np.minimum(numbers, len(above) - 1)
     lower, upper = numbers - noise.most, numbers + noise.most
@@ -90,9 +89,10 @@ def bounds_of(tables: Sequence[KeyedTable], noise: NoiseTable, run: Run | None =
 
 
 def _steps(noise: NoiseTable) -> tuple[Ints, Ints]:
-    """For each published number and each count from D below it to D above: the next candidate from there on, and the last up to there.
+    """For each published number and each count from D below it to D above it: the next candidate from this count on, and the last candidate
+    up to it.
 
-    Only 0 can be a count of 0. Beyond both ends there is none; a count there is moved to an end before.
+    A count of 0 is always published as 0. There are no candidates beyond either end; a count there is moved to the end first.
     """
     most = noise.most
     above, below = [], []
@@ -127,7 +127,7 @@ def _narrow(total: Ints, parts: Ints, numbers: Ints, lower: Ints, upper: Ints) -
     """Narrow the bounds of totals and parts, in place."""
     low, high = lower[parts], upper[parts]
     least, largest = low.sum(axis=0), high.sum(axis=0)
-    # A total shown as a different number from its only listed part has more records: unlisted parts have at least one.
+    # A total published with another number than its only listed part has more records: unlisted parts have at least one.
     is_listed = numbers[parts] > 0
     is_alone = is_listed.sum(axis=0) == 1
     listed = np.where(is_listed, numbers[parts], 0).sum(axis=0)

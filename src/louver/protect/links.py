@@ -1,7 +1,7 @@
 """Columns that determine others: readers know which district lies in which region, so a table by one is linked with a table by the other.
 
-Codes of the coarser column get as their meaning the codes of the finer one with which they occur in the records. A table by the finer
-column shows no sums over them, but readers form them, so such sums become cells that no table shows (decision 0120).
+The meaning of a code of the coarser column is the set of codes of the finer one with which it occurs in the records. A table by the finer
+column shows no sums over these sets, but readers can form them, so these sums become cells that no table shows (decision 0120).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Links:
     pairs : tuple of (str, str)
         Finer and coarser column that are linked.
     doubts : tuple of (str, str)
-        The same, not linked: a table is by both, or another finer column is linked.
+        The same kind of pair, not linked because a table is by both, or another finer column is linked.
     near : tuple of (str, str)
         Columns of which the first determines the second in nearly all records, where a table is by only one of them.
     stands_for : mapping
@@ -44,7 +44,7 @@ class Links:
     stands_for: Mapping[str, Mapping[str, frozenset[str]]]
 
     def linked(self, attribute: ColumnCodes, attributes: Mapping[str, ColumnCodes]) -> ColumnCodes:
-        """An attribute, its codes standing for those of the finer column."""
+        """An attribute whose codes stand for those of the finer column."""
         finer = {coarser: finer for finer, coarser in self.pairs}.get(attribute.name)
         if finer is None or attribute.of != attribute.name:
             return attribute
@@ -58,7 +58,7 @@ class Links:
     def wider(
         self, name: str, axes: Sequence[Axis], attributes: Mapping[str, ColumnCodes]
     ) -> tuple[Axis, ...] | None:
-        """The axes of a table with the sums that readers form; None where they form none."""
+        """The axes of a table extended by the sums that readers can form; None if there are none."""
         found = []
         for axis in axes:
             trees = [
@@ -78,7 +78,7 @@ class Links:
         return tuple(found)
 
     def _tree(self, finer: ColumnCodes, coarser: ColumnCodes, tree: Tree) -> Tree:
-        """The codes of the coarser column above those of the finer one."""
+        """A tree with the codes of the coarser column above those of the finer one."""
         below = self.stands_for[coarser.name]
         own = {code: f"{OWN}{coarser.name}{OWN}{code}" for code in tree.codes} | {tree.total: finer.total}
         seen = {code for code in tree.codes if any(leaf in below for leaf in tree.leaves[code])}
@@ -105,7 +105,7 @@ def find_links(
     Parameters
     ----------
     attributes : mapping
-        Of all tables, by name.
+        The attributes of all tables, by name.
     labels : mapping
         Column -> the code of each record.
     tables : sequence of sequences of str
@@ -113,7 +113,7 @@ def find_links(
 
     Notes
     -----
-    Of columns that determine each other the first with most codes is the finer one. It does not matter that a rule may hold by chance:
+    Of columns that determine each other, the first with the most codes is the finer one. A rule may hold by chance, but that does no harm:
     assuming too much knowledge can only hide more.
     """
     n_codes = {name: len(set(labels[name])) for name in attributes}

@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 NOISE = 1e-14
-"""Relative error that the text of a decimal may have: programs that add floats print 0.30000000000000004."""
+"""Relative error allowed in the text of a decimal: programs that add floating-point numbers print 0.30000000000000004."""
 
 TELLING = 100_000
-"""Number of units from which two crossing cells with one contributor each and equal numbers are assumed to have the same contributor."""
+"""Number of units from which on two crossing cells with one contributor each and equal numbers are assumed to have the same contributor."""
 
 LETTERS = {
     "": None,
@@ -55,7 +55,7 @@ LETTERS = {
     "z": "publish",
     "publish": "publish",
 }
-"""Status letters as tau-ARGUS and sdcTable print them, and our own words."""
+"""Status letters as printed by tau-ARGUS and sdcTable, and our own words."""
 
 Row = tuple[str | None, ...]
 
@@ -71,17 +71,17 @@ class Cell:
     decimals : int
     measured : str
     is_count, is_negative : bool
-        Whether it counts contributors; whether what it measures may be negative.
+        Whether it counts contributors, and whether what it measures may be negative.
     is_shown : bool
         Whether some table shows it; the others are sums that follow from those shown.
     frequency : int or None
-        Number of contributors; None where it is not stated.
+        Number of contributors; None if it is not stated.
     largest : tuple of Fraction-like floats
         Largest contributions in units, largest first.
     requested : float
         Largest contribution, in units, of those who requested protection.
     place : str
-        Where it is, for messages.
+        Location of the cell, for messages.
     is_published_before : bool
         Whether an earlier release shows it, so that it can no longer be hidden.
     """
@@ -139,13 +139,13 @@ class Loaded:
         Tables of earlier releases with the same numbers.
     sums : csr_array
     contributors : tuple of Contributor
-        Those whose knowledge matters: alone in a cell, or one of two.
+        Contributors whose knowledge matters: those who are alone in a cell, or one of two.
     unknown_pairs : int
         Cells with two contributors whose individual contributions are not stated.
     linked : tuple of (str, str)
         Pairs of attributes of which the first determines the second in the records, so that their tables were linked.
     dependent : tuple of (str, str)
-        The same, where they were not: a table is by both, or another finer column is linked.
+        Other such pairs, whose tables were not linked because a table is by both, or another finer column is linked.
     near : tuple of (str, str)
         Pairs of which the first determines the second in nearly all records.
     has_records : bool
@@ -172,12 +172,12 @@ def load(
     run: Run,
     earlier: Sequence[Earlier] = (),
 ) -> Loaded:
-    """Read everything that the options name, and the same numbers in earlier published tables."""
+    """Read everything that the options name, and the same numbers in tables published earlier."""
     if all(table.file is not None for table in options.tables):
         return _from_files(options, opening, folder, run)
     if data is None:
         raise InputError(
-            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one or the other.',
+            f'table "{options.tables[0].name}" has no file, and there are no records to compute it from; give one of them.',
             option="tables",
         )
     return _from_records(options, data, opening, folder, run, earlier)
@@ -329,7 +329,7 @@ def _read_file(table: TableOptions, opening: Mapping[str, Any], folder: Path, ru
 
 
 def _without_names(table: TableOptions, path: Path, columns: tuple[str, ...]) -> _Read:
-    """A file whose columns are named by the options."""
+    """A file without a header, whose columns are named by the options."""
     assert table.separator is not None
     for name in columns:
         if name not in table.columns:
@@ -354,7 +354,7 @@ def _without_names(table: TableOptions, path: Path, columns: tuple[str, ...]) ->
 
 
 def _decimals(files: Sequence[_Read]) -> dict[str, int]:
-    """Decimals of each variable: as specified, or as few as its numbers need."""
+    """Number of decimals of each variable: as specified, or as few as its numbers need."""
     found: dict[str, int] = {}
     for file in files:
         table = file.options
@@ -371,7 +371,7 @@ def _decimals(files: Sequence[_Read]) -> dict[str, int]:
 
 
 def _decimals_of(text: str) -> int:
-    """How many decimals a number has, apart from the error of adding floats; at most `MAX_DECIMALS`."""
+    """Number of decimals of a number, ignoring the error of adding floating-point numbers; at most `MAX_DECIMALS`."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -436,7 +436,7 @@ def _file_table(
 
 
 def _keep(cells: dict[int, Cell], number: int, cell: Cell) -> None:
-    """Enter a cell, or compare it with what is stated elsewhere about it."""
+    """Enter a cell, or compare it with what is stated about it elsewhere."""
     known = cells.setdefault(number, cell)
     if known is cell:
         return
@@ -503,7 +503,7 @@ def _largest(
 ) -> tuple[float, ...]:
     found: list[float] = []
     for name in file.options.largest:
-        if at[name] is None:  # fewer contributors than columns
+        if at[name] is None:  # there are fewer contributors than columns
             break
         units = _units(at[name], decimals)
         if units is None or units < 0:
@@ -547,7 +547,7 @@ def _letter(file: _Read, row: int, at: Mapping[str, str | None]) -> str | None:
 
 
 def _fill(tables: Sequence[LoadedTable], index: CellIndex, cells: dict[int, Cell]) -> None:
-    """Enter totals that no table shows: what is below them adds up to them nonetheless, and every reader knows that."""
+    """Enter totals that no table shows: their parts still add up to them, and every reader knows that."""
     for table in tables:
         axes, grid = table.grid.axes, table.grid.cells
         meanings = [index.meanings(axis) for axis in axes]
@@ -590,12 +590,12 @@ def _checked_sums(grids: Sequence[Grid], cells: Sequence[Cell]) -> csr_array:
 
 
 def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple[Contributor, ...], int]:
-    """Contributors revealed by a table without names: those alone in a cell, and each of two in a cell.
+    """Contributors revealed by a table without names: those who are alone in a cell, and both of two in a cell.
 
-    A cell inside another, or around it, with the same part of one of at most two contributors has the same contributor. Two cells with
-    the same part that only cross each other have the same one if the number has `TELLING` units or more; a smaller one may be the same by
-    chance, so both possibilities are considered: a contributor to one cell only, and a contributor to both. For zeros only the first is
-    considered.
+    Two cells, one inside the other, in which one of at most two contributors has the same part have the same contributor. Two cells with
+    the same part that only cross each other have the same contributor if the number has `TELLING` units or more. Smaller numbers may be
+    equal by chance, so both possibilities are considered: a contributor to one cell only, and a contributor to both. For zeros only the
+    first is considered.
     """
     parts: dict[tuple[str, int], dict[int, bool]] = {}
     unknown = 0
@@ -627,7 +627,7 @@ def _listed_contributors(cells: Sequence[Cell], index: CellIndex) -> tuple[tuple
 
 
 def _nested_cells(number: int, own: Mapping[int, bool], index: CellIndex) -> set[int]:
-    """Cells of the same contributor: inside a cell or around it, and so on through cells with a single contributor."""
+    """Cells of the same contributor: those inside a cell or around it, and so on through cells with a single contributor."""
     found, waiting = {number}, [number]
     while waiting:
         here = waiting.pop()
@@ -661,7 +661,7 @@ def _from_records(
         attributes = attributes_of(options, seen, folder)
         weights = _weights(source, options.sampling_weight, columns, len(rows))
         holdings = _holdings(source, options.holding, columns, len(rows))
-        asked = _asked(source, options.request, columns, holdings)
+        requesting = _requesting(source, options.request, columns, holdings)
         for name in own_names:
             _check_leaves(source, attributes[name], labels[name])
         for one in before:
@@ -693,7 +693,7 @@ def _from_records(
         by = [labels[name] for name in table.by]
         found = _record_table(table, axes, by, value, own, weights, holdings, decimals, index, cells, parts)
         for line in found.lines:
-            mine = [abs(part) for holding, (_, part, _) in parts[line.cell].items() if holding in asked]
+            mine = [abs(part) for holding, (_, part, _) in parts[line.cell].items() if holding in requesting]
             cells[line.cell].requested = max(mine, default=0.0)
         return found
 
@@ -734,7 +734,8 @@ def _from_records(
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A protected table of an earlier release, as the register keeps it (`release.disclosures.protected`), and where it was published."""
+    """A protected table of an earlier release, in the form kept by the register (`release.disclosures.protected`), and where it was
+    published."""
 
     table: Mapping[str, Any]
     name: str
@@ -781,7 +782,7 @@ class Earlier:
 
 
 def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[Earlier]:
-    """Earlier tables of the variables measured now; they must have been protected in the same way."""
+    """Earlier tables of the variables that are measured now; they must have been protected in the same way."""
     quantities = {table.quantity for table in options.tables}
     columns = {table.value for table in options.tables}
     for one in earlier:
@@ -795,7 +796,8 @@ def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[E
     for one in found:
         if options.method != "hide" or one.table["method"] != "hide":
             raise InputError(
-                f'option --register: {one.name} has numbers of the same variable, protected by method "{one.table["method"]}", which cannot '
+                f"option --register: {one.name} has numbers of the same variable, protected by method "
+                f'"{one.table["method"]}", which cannot '
                 f'be judged together with method "{options.method}"; publish another variable, or hide cells in both.',
                 option="--register",
             )
@@ -803,7 +805,7 @@ def _same_numbers(options: ProtectOptions, earlier: Sequence[Earlier]) -> list[E
 
 
 def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], own: set[int]) -> None:
-    """Numbers that an earlier release shows can no longer be hidden, and nobody knows those that it hides."""
+    """Mark numbers that an earlier release shows, because these can no longer be hidden; those that it hides are unknown to readers."""
     shown = {tuple(cell[:-1]): cell[-1] for cell in one.table["shown"]}
     lines = {line.labels: line.cell for line in table.lines}
     hidden = {tuple(cell) for cell in one.table["hidden"]}
@@ -823,7 +825,7 @@ def _mark_published(one: Earlier, table: LoadedTable, cells: dict[int, Cell], ow
 
 
 def _bad_row(source: Source, name: str, position: int, problem: str) -> InputError:
-    """The error for a value; `position` counts the records read from 1, and `problem` has a place for the row's number, {at}."""
+    """The error for a value; `position` counts the records read, from 1, and `problem` has a placeholder for the row's number, {at}."""
     at = source.row_of(position)
     text = f'column "{name}" in {source.name}{problem.format(at=at)}.'
     return InputError(text, file=source.name, column=name, row=at)
@@ -854,7 +856,7 @@ def _weights(
 
 
 def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], n: int) -> Ints:
-    """A number for the holding that each record belongs to; a record without a holding is its own."""
+    """A number for the holding to which each record belongs; a record without a holding is a holding of its own."""
     if name is None:
         return np.arange(n, dtype=np.int64)
     known: dict[str, int] = {}
@@ -870,7 +872,7 @@ def _holdings(source: Source, name: str | None, columns: Mapping[str, Sequence[s
 ASKED = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False, "": False}
 
 
-def _asked(
+def _requesting(
     source: Source, name: str | None, columns: Mapping[str, Sequence[str | None]], holdings: Ints
 ) -> frozenset[int]:
     """Contributors with a record that requests protection."""
@@ -990,7 +992,7 @@ def _record_table(
 
 
 def _above(axis: Axis) -> dict[str, list[int]]:
-    """Leaf of the attribute -> places of the codes that it belongs to."""
+    """Leaf of the attribute -> positions of the codes to which it belongs."""
     found: dict[str, list[int]] = {}
     attribute = axis.attribute
     for leaf, stands_for in attribute.stands_for.items():
@@ -999,11 +1001,11 @@ def _above(axis: Axis) -> dict[str, list[int]]:
 
 
 KEPT = 10
-"""Largest contributions that rules can ask for."""
+"""Maximum number of largest contributions that a rule can use."""
 
 
 def _expanded(parts: Any) -> tuple[float, ...]:
-    """The largest contributions, each as often as its weight says; a part of one fills the last place."""
+    """The largest contributions, each repeated according to its weight; a fraction of one fills the last place."""
     listed = sorted(((abs(own), weighted) for _, own, weighted in parts), reverse=True)
     found: list[float] = []
     room = 0.0
@@ -1026,7 +1028,7 @@ def _expanded(parts: Any) -> tuple[float, ...]:
 def _known_contributors(
     cells: Sequence[Cell], parts: Mapping[int, Mapping[int, tuple[int, float, float]]], n_listed: int
 ) -> tuple[Contributor, ...]:
-    """Every contributor who is alone, or one of two, in one of the cells that tables list, with their own part in every cell."""
+    """Every contributor who is alone, or one of two, in a cell that tables list, with their own part in every cell."""
     wanted: dict[tuple[str, int], str] = {}
     for number, cell in enumerate(cells[:n_listed]):
         if not cell.is_count and cell.frequency is not None and cell.frequency <= 2:

@@ -1,7 +1,7 @@
-"""Perturbation tables of cell keys: the noise that a count gets for each value of its key.
+"""Perturbation tables of cell keys: the noise that is added to a count for each value of its key.
 
 A table has a row for every true count from 1 up to a last one that stands for all larger counts. A row lists how many of the 2^20 values of
-a key lead to each noise, so that its distribution is exact and can be enumerated.
+a key lead to each noise value, so that its distribution is exact and can be enumerated.
 
 A built table has, in each row, the distribution of largest entropy among those on the whole numbers from -min(count, maximum) to the
 maximum with mean 0 and the requested variance. Its weights are rounded to whole numbers such that the mean is exactly 0.
@@ -10,7 +10,7 @@ Notes
 -----
 **Implements**: Fraser & Wooton (2005), "A proposed method for confidentialising tabular output to protect against differencing", with
 tables of the kind of Marley & Leaver (2011), "A method for confidentialising user-defined tables": entropy, mean, variance, bound.
-**Departs**: a count of 0 stays 0 in every table, and a table that leaves a small count certain is refused (`check_safe`).
+**Departs**: a count of 0 remains 0 in every table, and a table that leaves a small count certain is refused (`check_safe`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["KEY_VALUES", "NoiseTable", "build_noise_table", "check_safe", "read_
 
 KEY_BITS = 20
 KEY_VALUES = 1 << KEY_BITS
-"""Values that the key of a cell can have."""
+"""Number of values that the key of a cell can have."""
 
 LARGEST_NOISE = 1_000
 UNBIASED = 1e-6
-"""Mean of a row of a file up to which it counts as 0; the exact table that is made of it has mean 0."""
+"""Mean up to which a row of a file counts as having mean 0; the exact table derived from it has mean 0."""
 
 NEWTON_STEPS, SMALLEST_STEP = 200, 1e-13
 
@@ -49,19 +49,19 @@ class NoiseTable:
     Attributes
     ----------
     rows : tuple of mapping of int to int
-        Of the counts 1, 2, ...: noise -> how many values of the key lead to it; the last row is that of all larger counts.
+        For the counts 1, 2, ...: noise -> number of values of the key that lead to it; the last row is for all larger counts.
     """
 
     rows: tuple[Mapping[int, int], ...]
 
     @property
     def most(self) -> int:
-        """The largest size of a noise."""
+        """The largest absolute noise."""
         return max(abs(noise) for row in self.rows for noise in row)
 
     @property
     def variance(self) -> float:
-        """Of the noise of large counts."""
+        """The variance of the noise of large counts."""
         return variance_of(self.rows[-1])
 
     @property
@@ -70,7 +70,7 @@ class NoiseTable:
         return min(variance_of(row) for row in self.rows)
 
     def unchanged(self, count: int, *, or_less: bool = False) -> float:
-        """Probability that a count is published unchanged, or as less."""
+        """Probability that a count is published unchanged, or with `or_less` as that or less."""
         row = self.row_of(count)
         return (
             sum(weight for noise, weight in row.items() if noise == 0 or (or_less and noise < 0)) / KEY_VALUES
@@ -107,7 +107,7 @@ def build_noise_table(variance: float, most: int) -> NoiseTable:
     Raises
     ------
     InputError
-        Where a count cannot have noise of this variance.
+        If a count cannot have noise of this variance.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def build_noise_table(variance: float, most: int) -> NoiseTable:
     rows = []
     for count in range(1, most + 1):
         noises = np.arange(-min(count, most), most + 1)
-        largest = -int(noises[0]) * most  # all on the two ends
+        largest = -int(noises[0]) * most  # all probability at the two ends
         if variance >= largest:
             raise InputError(
                 f"option --variance: noise of a count of {count} with a mean of 0 and at most {most} has a variance below {largest}; "
@@ -163,9 +163,9 @@ def _dual(at: Floats, moments: Floats, aim: Floats) -> float:
 
 
 def _integer_weights(noises: Ints, probabilities: Floats) -> dict[int, int]:
-    """Whole weights next to the probabilities, with exactly the sum `KEY_VALUES` and the mean 0.
+    """Whole weights close to the probabilities, with the exact sum `KEY_VALUES` and the exact mean 0.
 
-    What rounding removes from the sum and the mean is added to two neighbouring noise values, the likeliest pair.
+    The rounding error of the sum and the mean is corrected at two neighbouring noise values, the most likely pair.
     """
     if len(noises) == 1:
         return {int(noises[0]): KEY_VALUES}
@@ -179,7 +179,7 @@ def _integer_weights(noises: Ints, probabilities: Floats) -> dict[int, int]:
 
 
 def read_noise_table(path: Path) -> NoiseTable:
-    """Read a table: a CSV file with the columns `i` (true count), `j` (published count) and `p`, as ptable exports them."""
+    """Read a table: a CSV file with the columns `i` (true count), `j` (published count) and `p`, as exported by ptable."""
     name = path.name
     text = decode_text(read_bytes(path), name)
     reader = csv.DictReader(
@@ -233,10 +233,11 @@ def read_noise_table(path: Path) -> NoiseTable:
 
 
 def check_safe(table: NoiseTable, small: int, option: str) -> None:
-    """Refuse a table with which a single published number reveals that the true count is small, or reveals it exactly.
+    """Refuse a table with which a single published number reveals that the true count is small, or reveals the count exactly.
 
-    Every number, 0 included, must be one that a count of `small` or more can have, so that noise reaches at least as far as `small`; and
-    every count must have more than one number. Several numbers together may still reveal a count: `keybounds`, `cellkey.average`.
+    Every published number, including 0, must be possible for a count of `small` or more, so that noise extends at least as far as `small`;
+    and every count must have more than one possible number. Several numbers together may still reveal a count; see `keybounds` and
+    `cellkey.average`.
 
     Parameters
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
@@ -10,9 +12,17 @@ from pydantic_core import PydanticCustomError
 from louver.errors import InputError
 from louver.schema import register
 from louver.schema.options import Names, VerbOptions, option
+from louver.schema.source import SourceKeywords
 from louver.schema.validate import OWN, Options
 
-__all__ = ["CodesOptions", "ProtectOptions", "RuleOptions", "StatusOptions", "TableOptions"]
+__all__ = [
+    "CodesOptions",
+    "ProtectKeywords",
+    "ProtectOptions",
+    "RuleOptions",
+    "StatusOptions",
+    "TableOptions",
+]
 
 MAX_DECIMALS = 6
 STATUS_COLUMNS = frozenset({"obs_status", "conf_status"})
@@ -34,7 +44,7 @@ Percent = Annotated[FiniteFloat, Field(gt=0, le=1000)]
 
 
 class CodesOptions(Options):
-    """`[protect.codes.NAME]`: the codes of an attribute, and which codes each total adds up."""
+    """`[protect.codes.NAME]`: the codes of an attribute, and the codes that each total adds up."""
 
     hierarchy: Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)] = ()
     mark: Annotated[str, Field(min_length=1, max_length=1)] = "@"
@@ -76,12 +86,12 @@ class TableOptions(Options):
 
     @property
     def measured(self) -> str:
-        """Name of what the numbers measure."""
+        """Name of the quantity that the numbers measure."""
         return self.variable or self.value or "count"
 
     @property
     def quantity(self) -> str:
-        """What the numbers measure: tables of the same quantity share cells; a sum and a count with the same name do not."""
+        """The quantity that the numbers measure: tables of the same quantity share cells; a sum and a count with the same name do not."""
         return f"{'count' if self.is_counts else 'sum'} of {self.measured}"
 
     @model_validator(mode="after")
@@ -172,7 +182,7 @@ class RuleOptions(Options):
                     OWN, "has {name}, which this rule does not use; leave it out", {"name": name}
                 )
         if self.rule == "zero" and self.range is not None:
-            raise PydanticCustomError(OWN, "has range, a percentage, which is nothing of 0; leave it out")
+            raise PydanticCustomError(OWN, "has range, a percentage, which has no effect on 0; leave it out")
         if self.rule == "p-q" and self.p is not None and self.q is not None and self.p >= self.q:
             raise PydanticCustomError(
                 OWN, "needs p below q: readers must know less before publication than after"
@@ -181,7 +191,7 @@ class RuleOptions(Options):
 
 
 class StatusOptions(Options):
-    """One of `[[protect.status]]`: a cell whose status was set by hand, and why."""
+    """One of `[[protect.status]]`: a cell whose status is set by hand, with the reason."""
 
     table: Text
     cell: dict[str, str]
@@ -199,8 +209,36 @@ class StatusOptions(Options):
         return self
 
 
+class ProtectKeywords(SourceKeywords, total=False):
+    """Keywords of `protect`."""
+
+    tables: Sequence[Mapping[str, Any]]
+    codes: Mapping[str, Mapping[str, Any]] | None
+    rules: Sequence[Mapping[str, Any]]
+    status: Sequence[Mapping[str, Any]]
+    method: str
+    base: int | None
+    variance: float | None
+    max_noise: int | None
+    noise_table: str | Path | None
+    minimise: str
+    holding: str | None
+    request: str | None
+    sampling_weight: str | None
+    given_pattern: bool
+    known_percent: float | None
+    attackers: str
+    steps: int
+    seconds: float | None
+    state: str | Path | None
+    registry: str | Path | None
+    person: str | None
+    new_population: bool
+    accept_unchecked: bool
+
+
 class ProtectOptions(VerbOptions):
-    """All options of `louver protect`, except where the records are."""
+    """All options of `louver protect`, except the location of the records."""
 
     verb: ClassVar[str] = "protect"
     needs_data: ClassVar[bool] = False
@@ -245,7 +283,7 @@ class ProtectOptions(VerbOptions):
     )
     minimise: Literal["number", "value", "cost"] = option(
         "number",
-        "What to minimise over the hidden cells: their number, their value, or the column named by cost.",
+        "Quantity to minimise over the hidden cells: their number, their value, or the column named by cost.",
         metavar="number|value|cost",
         group="search",
     )
@@ -257,7 +295,7 @@ class ProtectOptions(VerbOptions):
     )
     request: str | None = option(
         None,
-        "Column of the records that says who requested protection (1 or yes, 0 or no), for the rule request.",
+        "Column of the records that shows who requested protection (1 or yes, 0 or no), for the rule request.",
         metavar="COLUMN",
         group="contributors",
     )
@@ -274,20 +312,20 @@ class ProtectOptions(VerbOptions):
     )
     known_percent: FiniteFloat | None = option(
         None,
-        "Readers know every number to within this percentage beforehand (default: only that it is not negative).",
+        "Percentage within which readers know every number beforehand (default: they know only that it is not negative).",
         metavar="Q",
         group="attackers",
         gt=0,
     )
     attackers: Literal["contributors", "outsider"] = option(
         "contributors",
-        "Against whom to protect: contributors who know their own part, or only outsiders.",
+        "Attackers: contributors who know their own part, or only outsiders.",
         metavar="contributors|outsider",
         group="attackers",
     )
     steps: int = option(
         200,
-        "Rounds of the search after the first pattern; 0 for only that pattern.",
+        "Rounds of the search after the first pattern; 0 for the first pattern only.",
         metavar="N",
         group="search",
         ge=0,
@@ -295,27 +333,28 @@ class ProtectOptions(VerbOptions):
     )
     seconds: FiniteFloat | None = option(
         None,
-        "Stop the search after about this long with the best pattern so far; two runs may then differ.",
+        "Stop the search after about this time with the best pattern so far; two runs may then differ.",
         metavar="S",
         group="search",
         gt=0,
     )
     state: str | None = option(
         None,
-        "File that keeps the best pattern while it is searched for; if it exists, the search continues from it. It stays inside.",
+        "File that stores the best pattern during the search; if it exists, the search continues from it. It is confidential.",
         metavar="FILE",
         group="search",
     )
     registry: str | None = option(
         None,
-        "Folder of the register of publications about the same people; the tables are protected together with them, and entered with "
-        "--out.",
+        "Folder of the register of publications about the same people; the tables are protected together with "
+        "them and, with --out, entered.",
         metavar="DIR",
         flag="--register",
         group="publication",
     )
     person: str | None = register.person("publication")
     new_population: bool = register.new_population("publication")
+    accept_unchecked: bool = register.accept_unchecked("publication")
 
     def check(self) -> None:
         """Refuse combinations that contradict one another."""
@@ -327,9 +366,9 @@ class ProtectOptions(VerbOptions):
                 raise InputError(
                     f'two tables have the name "{name}"; give them different names.', option="tables"
                 )
-        named: dict[str | None, TableOptions] = {}
+        by_value: dict[str | None, TableOptions] = {}
         for table in self.tables:
-            first = named.setdefault(table.value, table)
+            first = by_value.setdefault(table.value, table)
             if table.file is None and first.file is None and first.quantity != table.quantity:
                 raise InputError(
                     f'tables "{first.name}" and "{table.name}" have the same numbers of the records under two names, and would be '
@@ -379,8 +418,8 @@ class ProtectOptions(VerbOptions):
             )
         if (self.request is not None) != any(rule.rule == "request" for rule in self.rules):
             raise InputError(
-                "option --request and the rule request need each other: a column of those who requested protection, and its limit; give "
-                "both or none.",
+                "option --request and the rule request need each other: a column that shows who requested protection, and "
+                "a limit; give both or neither.",
                 option="--request",
             )
         for name in ("holding", "request", "sampling_weight"):
@@ -392,10 +431,10 @@ class ProtectOptions(VerbOptions):
                 "option --register needs the records, which identify the people, but every table has a file.",
                 option="--register",
             )
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
 
     def _check_together(self) -> None:
-        """Refuse tables that are hidden with none, or with themselves."""
+        """Refuse tables that are to be hidden with an unlisted table or with themselves."""
         tables = {table.name: table for table in self.tables}
         for table in self.tables:
             if table.hide_with is None:

@@ -33,7 +33,7 @@ STATUS_COLUMNS = ("obs_status", "conf_status")
 SHOWN, SUPPRESSED = ("A", "F"), ("Q", "C")
 """Status of a number in the code lists of SDMX: normal and free, or suppressed and confidential.
 
-SDMX has a code of its own for secondary confidentiality (D). It is not published: anyone who reads it knows which cells are sensitive.
+SDMX has a separate code for secondary confidentiality (D). It is not published, because it would reveal which cells are sensitive.
 """
 
 MOST_EXCEL_ROWS = 200_000
@@ -49,12 +49,12 @@ Log = Callable[[Sequence[disclosures.Plain]], str]
 def publish(
     out: Path, options: ProtectOptions, loaded: Loaded, solved: Solved, run: Run, log: Log | None = None
 ) -> Manifest:
-    """Write tables with hidden or rounded numbers; nothing appears where a promise would not hold.
+    """Write tables with hidden or rounded numbers; nothing is published if a promise would not hold.
 
     Parameters
     ----------
     log : callable, optional
-        Called once the files are known to keep their promises.
+        Called once the files have been verified.
     """
     codes = _codes(loaded.tables)
     described = [_described(options, table, loaded) for table in loaded.tables]
@@ -222,7 +222,7 @@ def _described(options: ProtectOptions, table: LoadedTable, loaded: Loaded | Non
 
 
 def _codes(tables: Sequence[LoadedTable]) -> dict[str, Any]:
-    """Hierarchies: readers need them to add up, and they are public."""
+    """The hierarchies, which are public, and which readers need to check sums."""
     found: dict[str, Any] = {}
     for table in tables:
         for axis in table.grid.axes:
@@ -248,7 +248,7 @@ def _table(loaded: Loaded, table: LoadedTable, solved: Solved) -> pa.Table:
 
 
 def _rounded(loaded: Loaded, table: LoadedTable, numbers: Ints) -> pa.Table:
-    """Codes and rounded numbers, which have no decimals: a base is a whole number."""
+    """Codes and rounded numbers, which have no decimals because a base is a whole number."""
     unit = 10 ** loaded.cells[table.lines[0].cell].decimals
     columns = [
         pa.array([line.labels[place] for line in table.lines], pa.string())

@@ -1,8 +1,7 @@
-"""Protected tables: the pattern with its proof, for the steward; it holds true numbers and stays inside."""
+"""Protected tables: the pattern with its proof, for the steward; it contains true numbers and is confidential."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Level, Verdict
 from louver._words import counted
 from louver.errors import printable
@@ -64,9 +63,9 @@ class HiddenCell:
     kind : str
         `primary` or `secondary`.
     reasons : tuple of str
-        Why it is primary; empty for a secondary one.
+        Why it is primary; empty for a secondary cell.
     is_protected : bool
-        Whether it is proved that every attacker considers a wide enough range possible; true for a secondary one, which needs no range.
+        Whether it is proved that every attacker considers a wide enough range possible; true for a secondary cell, which needs no range.
         With cell keys only unprotected cells are listed.
     value : str
         The true number; confidential.
@@ -92,14 +91,14 @@ class HiddenCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedTable:
-    """The cost of hiding for one table."""
+    """The cost of hiding in one table."""
 
     table: str
     cells: int
     primary: int
     secondary: int
     hidden_share: float
-    """Share of the total of its finest cells that is hidden."""
+    """Hidden share of the total of the finest cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +108,15 @@ class RoundingFigures:
     Attributes
     ----------
     bases : dict
-        What is measured -> its base.
+        Quantity -> its base.
     changed : int
-        Numbers that are not their true ones.
+        Number of numbers that differ from their true values.
     beyond : int
-        Multiples beyond the two next to its value that the furthest number went; 0 where all are next multiples.
+        Number of multiples by which the farthest number lies beyond the two next to its value; 0 if all are adjacent multiples.
     far : int
-        Numbers not rounded to an adjacent multiple.
+        Number of numbers not rounded to an adjacent multiple.
     mean_change : dict
-        What is measured -> mean distance from the true numbers.
+        Quantity -> mean distance from the true numbers.
     """
 
     bases: dict[str, int]
@@ -144,13 +143,13 @@ class CellKeyFigures:
         Cells whose number is not the true count.
     mean_change : float
     estimates : float
-        Mean precision of the average of all estimates of a small count, in parts of that of one number.
+        Mean precision of the average of all estimates of a small count, relative to that of one number.
     forecast, measured : float
-        Share of small counts that the rounded average equals: forecast, and measured.
+        Share of small counts that the rounded average recovers, forecast and measured.
     certain : int
-        Small counts of which readers can be sure, who average or reason with bounds and sums.
+        Small counts of which readers can be sure by averaging or by bounds and sums.
     told : int
-        Those that follow from bounds and sums.
+        The small counts that follow from bounds and sums.
     """
 
     variance: float
@@ -171,8 +170,8 @@ class CellKeyFigures:
 class ProtectSummary:
     """Figures of all tables together; a cell that several tables show counts once.
 
-    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. Of rounded tables it is
-    the sum of all distances, each in multiples of its base, since numbers of different variables cannot be added.
+    `cost` is that of the secondary cells, and `bound` a lower bound on the cost of every pattern that protects. For rounded tables, the
+    cost is the sum of all distances, each in multiples of its base, since numbers of different variables cannot be added.
     """
 
     cells: int
@@ -191,8 +190,8 @@ class ProtectSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ProtectedTables(Shown):
-    """Tables with cells hidden. Confidential: it distinguishes primary cells from others, and has true numbers.
+class ProtectedTables(JsonText, Shown):
+    """Tables with hidden cells. Confidential: it distinguishes primary cells from others and contains true numbers.
 
     Attributes
     ----------
@@ -212,11 +211,13 @@ class ProtectedTables(Shown):
     cell_keys : CellKeyFigures or None
         Of `--method cellkey`.
     published : str or None
-        Folder that the tables were written to.
+        Folder to which the tables were written.
     refusal : str or None
-        What the tables disclose together with what was published before, if anything.
+        What the tables disclose together with what was published before, or why this is not known.
+    is_acceptable : bool
+        Whether they are refused only because it is not known what they and an earlier file of records disclose together.
     grids : tuple of TableGrid
-        Every cell of every table, hidden or not; none with cell keys, whose counts stay in the database.
+        Every cell of every table, hidden or not; empty with cell keys, whose counts remain in the database.
     """
 
     summary: ProtectSummary
@@ -230,6 +231,7 @@ class ProtectedTables(Shown):
     cell_keys: CellKeyFigures | None = None
     published: str | None = None
     refusal: str | None = None
+    is_acceptable: bool = False
     grids: tuple[TableGrid, ...] = ()
 
     @property
@@ -267,15 +269,17 @@ class ProtectedTables(Shown):
 
     @property
     def is_publishable(self) -> bool:
-        """The same, together with what was published before."""
+        """The same, taking into account what was published before."""
         return self.is_protected and self.refusal is None
 
     def audited(self, together: JointAudit | None) -> ProtectedTables:
         """The same after the tables of counts were audited together with what was published before."""
         if together is None:
             return self
-        question = replace(self.question, files=tuple(together.question.files_by_class()))
-        return replace(self, refusal=together.refusal, question=question)
+        question = replace(self.question, files=tuple(together.question.left_open()))
+        return replace(
+            self, refusal=together.refusal, is_acceptable=together.is_acceptable, question=question
+        )
 
     def unprotected(self) -> Iterator[HiddenCell]:
         """Primary cells that are not shown to be protected."""
@@ -295,9 +299,6 @@ class ProtectedTables(Shown):
             "published": self.published,
             "refusal": self.refusal,
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pyarrow.Table:
         """One line per hidden cell."""
@@ -356,7 +357,9 @@ def result_of(
 ) -> ProtectedTables:
     """The result of one call."""
     hiding, primary, is_open = solved.hiding, solved.judged.primary, solved.open_cells
-    is_shown = np.zeros(len(loaded.cells), dtype=bool)  # by the new tables; unlisted totals are numbers too
+    is_shown = np.zeros(
+        len(loaded.cells), dtype=bool
+    )  # by the new tables; unlisted totals also count as numbers
     is_shown[[line.cell for table in loaded.tables for line in table.lines]] = True
     hidden = hiding.hidden & is_shown
     cells, tables = [*_open_earlier(loaded, solved)], []
@@ -465,7 +468,7 @@ def _rounding_figures(options: ProtectOptions, loaded: Loaded, solved: Solved) -
 
 
 def _leaf_places(axis: Any) -> set[int]:
-    """Places of the codes without parts."""
+    """Positions of the codes without parts."""
     return set(range(len(axis.codes))) - {total for total, _ in axis.parts}
 
 
@@ -476,33 +479,33 @@ def _decided(loaded: Loaded, solved: Solved) -> Iterator[tuple[str, str, str]]:
             one = solved.judged.decided.get(line.cell)
             if one is not None and line.cell not in seen:
                 seen.add(line.cell)
-                told = f"{one.status}: {one.reason}"
+                decision = f"{one.status}: {one.reason}"
                 if line.cell in solved.judged.waived:
-                    told += f" (although {'; '.join(solved.judged.waived[line.cell].reasons)})"
-                yield table.options.name, ", ".join(line.labels), told
+                    decision += f" (although {'; '.join(solved.judged.waived[line.cell].reasons)})"
+                yield table.options.name, ", ".join(line.labels), decision
 
 
 def noisy_result(
     tables: Sequence[KeyedTable],
     before: Sequence[KeyedTable],
     averaging: Averaging,
-    told: NDArray[np.uint64],
+    derived: NDArray[np.uint64],
     noise: NoiseTable,
     limit: int,
     question: Question,
     seconds: float,
 ) -> ProtectedTables:
-    """The result of cell keys; `before` are tables of earlier releases, whose numbers readers average, too.
+    """The result of cell keys; `before` are tables of earlier releases, whose numbers readers also average.
 
     Parameters
     ----------
-    told : uint64 array
+    derived : uint64 array
         Keys of small counts that follow from bounds and sums.
     """
     is_small = averaging.counts < limit
     is_certain = is_small & (averaging.sureness >= SURE)
     averaged = averaging.keys[is_certain]
-    certain = np.union1d(averaged, told)
+    certain = np.union1d(averaged, derived)
     change = np.abs(averaging.noisy - averaging.counts)
     n_small = int(is_small.sum())
     figures = CellKeyFigures(
@@ -517,7 +520,7 @@ def noisy_result(
         forecast=float(averaging.sureness[is_small].mean()) if n_small else 0.0,
         measured=float(averaging.is_right()[is_small].mean()) if n_small else 0.0,
         certain=len(certain),
-        told=len(told),
+        told=len(derived),
     )
     summary = ProtectSummary(
         cells=len(is_small),
@@ -546,7 +549,7 @@ def noisy_result(
             )
             for table in tables
         ),
-        cells=tuple(_known([*tables, *before], averaged, told)),
+        cells=tuple(_known([*tables, *before], averaged, derived)),
         decided=(),
         question=question,
         minimise="noise",
@@ -556,12 +559,12 @@ def noisy_result(
 
 
 def _known(
-    tables: Sequence[KeyedTable], averaged: NDArray[np.uint64], told: NDArray[np.uint64]
+    tables: Sequence[KeyedTable], averaged: NDArray[np.uint64], derived: NDArray[np.uint64]
 ) -> Iterator[HiddenCell]:
     """Cells whose true counts readers can be sure of."""
     for table in tables:
         full = table.counts > 0
-        by_average, by_bounds = (full & np.isin(table.keys, keys) for keys in (averaged, told))
+        by_average, by_bounds = (full & np.isin(table.keys, keys) for keys in (averaged, derived))
         for places in np.argwhere(by_average | by_bounds).tolist():
             at = tuple(places)
             reasons = (AVERAGED,) * bool(by_average[at]) + (TOLD,) * bool(by_bounds[at])

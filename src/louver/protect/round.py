@@ -1,10 +1,11 @@
-"""Controlled rounding: every number a multiple of its base, all sums exact, as close to the true numbers as can be found.
+"""Controlled rounding: every number becomes a multiple of its base, all sums are exact, and numbers are as close to the true ones as
+possible.
 
-A number goes to one of the two multiples next to it, or stays if it is a multiple; among the tables that add up, one with the least total
-distance is sought. If no such table adds up, numbers may go one multiple further, then further still.
+A number is rounded to one of the two adjacent multiples, or kept if it is a multiple; among the tables that add up, one with the least
+total distance is sought. If no such table adds up, numbers may move one multiple further, then more.
 
-1. **Linear program.** In tables of two attributes its answer is whole, and then the best one.
-2. **Annealing** over the finest cells, if every number is a sum of those: always additive, and fast.
+1. **Linear program.** In tables of two attributes its solution is integral, and therefore optimal.
+2. **Annealing** over the finest cells, if every number is a sum of these: always additive, and fast.
 3. **Integer program**, for tables of up to `SMALL` cells, or where 2 does not apply.
 
 Notes
@@ -37,13 +38,14 @@ SMALL = 2_000
 
 NODES = 500
 WIDER = (0, 1, 3, 7)
-"""How many multiples beyond the two adjacent ones a number may go, tried in this order."""
+"""Numbers of multiples beyond the two adjacent ones by which a number may move, tried in this order."""
 
 UNIT = 4096
-"""Size of a base in the annealing, whatever it is in the table."""
+"""Size of a base in the annealing, independent of the table."""
 
 PASSES, TRIES, HOT, COLD, PENALTY, PARTS = 1_000, 10, 1.0, 0.1, 1, 20
-"""Annealing parameters: passes, moves of each finest cell in a pass, first and last temperature and penalty in bases, parts of the work."""
+"""Annealing parameters: passes, moves of each finest cell in a pass, first and last temperature and penalty (in bases), and parts of the
+work."""
 
 SEED = 88172645463325252
 WHOLE = 1e-6
@@ -56,13 +58,14 @@ class Rounding:
     Attributes
     ----------
     numbers : int array
-        In units, multiples of the base of each cell.
+        Rounded numbers in units, multiples of the base of each cell.
     distance, bound : int
-        Sum of all distances, and a lower bound on it in any table that adds up with numbers as far from the true ones. Both count in
-        parts of a base, `scale` parts to each: of tables with one base these are units, and different variables weigh alike.
+        Sum of all distances, and a lower bound on it for any table that adds up and whose numbers are at most as far from the true ones.
+        Both are in parts of a base, `scale` parts to each base: in tables with one base these are units, and different variables have equal
+        weight.
     scale : int
     is_optimal : bool
-        Whether no such table has a smaller sum, and no table that adds up keeps nearer multiples.
+        Whether no such table has a smaller sum, and no table that adds up uses nearer multiples only.
     beyond : int
         Multiples beyond the two next ones that the furthest number went; 0 where all are next multiples.
     """
@@ -103,14 +106,14 @@ def round_cells(
     nodes : int
         Limit of an integer program.
     seconds : float, optional
-        After about this time the best table so far is taken; the answer then depends on the machine.
+        After about this time, the best table so far is returned; the answer then depends on the machine.
 
     Raises
     ------
     InfeasibleError
-        Where no table adds up.
+        If no table adds up.
     SolverError
-        Where none was found in time.
+        If none was found in time.
     """
     ends = math.inf if seconds is None else time.monotonic() + seconds
     model = _Model(values, sums, base, is_negative, run, ends)
@@ -154,7 +157,7 @@ class _Model:
 
     @property
     def left(self) -> float:
-        """Seconds left, always more than zero, so that every solver starts."""
+        """Remaining seconds, always more than zero, so that every solver starts."""
         return max(self.ends - time.monotonic(), 1e-3)
 
     def _program(self, beyond: int, is_whole: bool) -> Program:
@@ -231,7 +234,7 @@ class _Model:
         return self._rounding(self._steps(found.point, beyond), self._bound(found.objective), is_proved=True)
 
     def whole(self, beyond: int, nodes: int, seconds: float) -> tuple[Rounding | None, bool]:
-        """The answer of the integer program, and whether it is proved to have none."""
+        """The answer of the integer program, and whether it is proved that there is none."""
         found = self._program(beyond, True).solve(nodes=nodes, seconds=seconds)
         if found.status not in (Status.OPTIMAL, Status.FEASIBLE):
             return None, found.status is Status.INFEASIBLE
@@ -243,7 +246,7 @@ class _Model:
         return rounding, False
 
     def with_bound(self, steps: Ints) -> Rounding:
-        """Steps found by annealing, with the bound of the linear program that allows steps as long."""
+        """Steps found by annealing, with the bound of the linear program that allows steps of the same size."""
         first = self._rounding(steps, self._least, is_proved=False)
         assert first is not None  # every step of the annealing is additive
         found = self._program(first.beyond, False).solve(seconds=self.left)
@@ -260,9 +263,9 @@ class _Model:
         return other if other.beyond == whole.beyond else replace(other, bound=self._least)
 
     def annealed(self) -> Ints | None:
-        """Steps by annealing; None where the numbers are not all sums of the finest ones.
+        """Steps by annealing; None if the numbers are not all sums of the finest ones.
 
-        When time is up the last part, which only improves, still runs.
+        When time is up, the last part, which only improves, still runs.
         """
         moved = _moved(self.sums, len(self.values))
         if moved is None:
@@ -306,9 +309,9 @@ class _Model:
 
 
 def _moved(sums: csr_array, n_cells: int) -> tuple[Ints, csr_array] | None:
-    """Finest cells and, one row per cell, the cells whose sums they are part of; None where sums of different tables cross.
+    """Finest cells and, one row per cell, the cells of whose sums they are part; None if sums of different tables cross.
 
-    Cells move along the first sum that each is the total of. Whether all other sums then hold is checked.
+    Cells move along the first sum of which each is the total; whether all other sums then hold is checked.
     """
     totals = sums.indices[sums.data > 0]  # one per row
     _, first = np.unique(totals, return_index=True)

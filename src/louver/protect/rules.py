@@ -1,4 +1,4 @@
-"""Primary cells: which numbers reveal too much by themselves, and how wide the range must be in which a reader can locate them.
+"""Primary cells: the numbers that reveal too much by themselves, and the width of the range within which a reader may locate them.
 
 | rule | a cell is primary where | upper safety range |
 |---|---|---|
@@ -9,14 +9,14 @@
 | `request` | a contributor who requested it has more than k % | (100 / k) times that part - x |
 | `zero` | it has contributors, and each contributes 0 | `up` |
 
-A rule's `range`, in percent of the number, replaces its formula. The lower range is as wide, but never reaches below 0. A
-count has no lower range: readers may learn that there is someone, which a hidden cell reveals anyway, but not that there are
-few. Negative contributions count by their absolute value.
+A rule's `range`, in percent of the number, replaces its formula. The lower range is as wide, but never reaches below 0. A count has no
+lower range: readers may learn that there is someone, which a hidden cell reveals anyway, but not that there are only a few. Negative
+contributions count by their absolute value.
 
 Notes
 -----
 **Implements**: Hundepool et al. (2012), "Statistical Disclosure Control", section 4.2 (rules) and table 4.2 (upper protection levels).
-**Departs**: every range is at least one unit, so that no primary cell is determined; a count must be possible at `minimum`.
+**Departs**: every range is at least one unit, so that no primary cell is determined; the value `minimum` must be possible for a count.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_RANGE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Primary:
-    """A cell that must be hidden: how far its range must reach up and down in units, and why."""
+    """A cell that must be hidden: how far its range must extend up and down, in units, and why."""
 
     up: int
     down: int
@@ -58,7 +58,7 @@ class Set:
 class Judged:
     """Primary cells by number, decisions by number, and primary cells that are published by decision.
 
-    `given` are the cells that a given pattern hides; None where a pattern is to be found.
+    `given` are the cells that a given pattern hides; None if a pattern is to be found.
     """
 
     primary: dict[int, Primary]
@@ -112,7 +112,7 @@ def _wider(known: Primary | None, other: Primary) -> Primary:
 
 
 def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: RuleOptions) -> None:
-    """Refuse a rule that needs information that the file lacks."""
+    """Refuse a rule that needs information missing from the file."""
     options = table.options
     needed = {"frequency": 0, "p-percent": 2, "p-q": 2, "dominance": rule.n or 0}.get(rule.rule, 0)
     if rule.rule in ("frequency", "zero") and any(cells[line.cell].frequency is None for line in table.lines):
@@ -130,7 +130,7 @@ def _check_known(table: LoadedTable, cells: Sequence[Cell], number: int, rule: R
 
 
 def _hit(cell: Cell, rule: RuleOptions) -> Primary | None:
-    """The safety range that a rule requires; None if the cell is safe by it."""
+    """The safety range that a rule requires; None if the cell is safe by this rule."""
     if rule.rule == "frequency":
         assert rule.minimum is not None
         if not cell.frequency or cell.frequency >= rule.minimum:
@@ -192,7 +192,7 @@ def _share(cell: Cell, percent: float) -> int:
 
 
 def _down(cell: Cell, reach: int) -> int:
-    """The same downwards, limited to values that the number can take."""
+    """The range downwards, limited to values that the number can have."""
     if cell.is_negative:
         return reach
     return 0 if cell.is_count else min(reach, cell.value)

@@ -1,4 +1,4 @@
-"""All steps on loaded tables: primary cells, a pattern, and its proof."""
+"""All steps after loading: primary cells, a pattern, and its proof."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ MOST_MOVED = 64
 NODES = 2_000
 
 MOST_SEARCHES = 10
-"""Searches for a pattern in which no cell follows that is hidden with others."""
+"""Maximum number of searches for a pattern in which no cell that is hidden with others can be derived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solved:
-    """A pattern with its proof; `certificate` says which demands it meets."""
+    """A pattern with its proof; `certificate` shows which demands it meets."""
 
     judged: Judged
     problem: PatternProblem
@@ -48,7 +48,7 @@ class Solved:
 
     @property
     def open_cells(self) -> dict[int, list[str]]:
-        """Primary cells not proved to be protected, and against whom."""
+        """Primary cells that are not proved to be protected, with the attackers."""
         found: dict[int, list[str]] = {}
         for number in self.certificate.missing:
             demand = self.problem.demands[number]
@@ -60,7 +60,7 @@ class Solved:
 
 
 def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
-    """Find primary cells, hide further ones or round all numbers, and prove that this protects them."""
+    """Find primary cells, hide further cells or round all numbers, and prove that this protects the primary cells."""
     judged = judge_cells(options, loaded)
     if options.method == "round":
         return _rounded(options, loaded, judged, run)
@@ -70,7 +70,7 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
     hiding = hide(problem, run, steps=0 if is_given else options.steps, seconds=options.seconds, state=state)
     if problem.twins is not None:
         problem, hiding = _none_derivable(options, problem, hiding, run)
-    if is_given:  # no better pattern was searched for
+    if is_given:  # no better pattern was sought
         hiding = replace(hiding, cost=problem.spent(hiding.hidden), bound=0.0, is_optimal=False)
     problem = replace(problem, demands=hiding.demands)
     certificate = certify(problem, hiding.hidden, hiding.witnesses, run)
@@ -84,9 +84,9 @@ def solve(options: ProtectOptions, loaded: Loaded, run: Run) -> Solved:
 def _none_derivable(
     options: ProtectOptions, problem: PatternProblem, hiding: Hiding, run: Run
 ) -> tuple[PatternProblem, Hiding]:
-    """Ask for room for cells that are hidden only because others are and that follow from what is shown, and search again.
+    """Add demands for cells that are hidden only because others are and that follow from what is shown, and search again.
 
-    The first bound remains: it is one for every pattern that hides together what belongs together.
+    The first bound remains valid: it holds for every pattern that hides tied cells together.
     """
     bound, twins = hiding.bound, problem.twins_of()
     usable = (problem.must_hide | problem.may_hide).astype(np.float64)
@@ -97,15 +97,15 @@ def _none_derivable(
 
     for _ in range(MOST_SEARCHES):
         hidden = hiding.hidden.astype(np.float64)
-        asked = {demand.cell for demand in problem.demands}
-        told = [
+        demanded = {demand.cell for demand in problem.demands}
+        derivable = [
             cell
             for cell in np.flatnonzero(hiding.hidden).tolist()
-            if cell in twins and cell not in asked and not any(is_open(cell, s, hidden) for s in (1, -1))
+            if cell in twins and cell not in demanded and not any(is_open(cell, s, hidden) for s in (1, -1))
         ]
-        if not told:
+        if not derivable:
             break
-        more = [Demand(cell, 1 if is_open(cell, 1, usable) else -1, 1, 0) for cell in told]
+        more = [Demand(cell, 1 if is_open(cell, 1, usable) else -1, 1, 0) for cell in derivable]
         problem = replace(problem, demands=(*problem.demands, *more))
         hiding = hide(problem, run, steps=options.steps, seconds=options.seconds)
         bound = min(bound, hiding.cost)
@@ -114,7 +114,7 @@ def _none_derivable(
 
 
 def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) -> Solved:
-    """Round every number, and determine what readers of the rounded ones learn about primary cells."""
+    """Round every number, and determine what readers of the rounded numbers learn about primary cells."""
     cells = loaded.cells
     bases = bases_of(options, loaded)
     base = np.array([bases[cell.measured] * 10**cell.decimals for cell in cells], dtype=np.int64)
@@ -126,7 +126,7 @@ def _rounded(options: ProtectOptions, loaded: Loaded, judged: Judged, run: Run) 
         run,
         seconds=options.seconds,
     )
-    # Within one multiple of its value, plus the number of further multiples that the furthest number moved.
+    # Within one multiple of its value, plus the number of further multiples by which the farthest number moved.
     reach = base * (1 + rounding.beyond) - 1
     is_shown = np.array([cell.is_shown for cell in cells], dtype=bool)
     least = np.where(is_shown, rounding.numbers - reach, -LARGEST)
@@ -163,7 +163,7 @@ def bases_of(options: ProtectOptions, loaded: Loaded) -> dict[str, int]:
 
 
 def _repaired(problem: PatternProblem, hiding: Hiding, certificate: Certificate, run: Run) -> Hiding:
-    """Hide more where a witness exists in fractions but not in whole units."""
+    """Hide more cells if a witness exists in fractions but not in whole units."""
     hidden, witnesses = hiding.hidden.copy(), list(hiding.witnesses)
     is_changed = False
     for number in certificate.missing:
@@ -184,7 +184,7 @@ def _repaired(problem: PatternProblem, hiding: Hiding, certificate: Certificate,
 
 
 def _whole_witness(problem: PatternProblem, demand: Demand, hidden: Bools, run: Run) -> Witness | None:
-    """The cheapest change in whole units that meets a demand, through shown cells where it must."""
+    """The cheapest change in whole units that meets a demand, through shown cells if necessary."""
     room_down, room_up = problem.room(demand.attacker)
     own = np.flatnonzero(hidden | problem.may_hide)
     shown = np.flatnonzero(~hidden[own])
@@ -226,7 +226,7 @@ def _whole_witness(problem: PatternProblem, demand: Demand, hidden: Bools, run: 
 
 
 def _trimmed(problem: PatternProblem, hiding: Hiding, certificate: Certificate) -> Hiding:
-    """Unhide the cells that no witness changes; every witness remains valid."""
+    """Show the cells that no witness changes; every witness remains valid."""
     used = problem.must_hide.copy()
     for change in certificate.changes:
         if change is not None:

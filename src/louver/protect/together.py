@@ -1,8 +1,8 @@
 """Protecting tables together with what was published earlier about the same people.
 
 Tables of sums or counts in which an earlier release hides cells are protected together with the new ones (`load.Earlier`): what it shows
-stays shown, and what it hides must stay protected. Tables of counts are also audited, by `louver.audit`, together with all that the
-register holds: other tables, shares and files of records.
+remains shown, and what it hides must remain protected. Tables of counts are also audited, by `louver.audit`, together with everything in
+the register: other tables, shares and files of records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def match_register(request: Request[ProtectOptions], *, is_publishing: bool) -> 
     assert options.registry is not None
     if request.source.where is not None:
         raise InputError(
-            "option --where: with --register all records are read; write the records that the tables are about to a separate file.",
+            "option --where: with --register all records are read; write the records of the tables to a separate file.",
             option="--where",
         )
     return MatchedRegister.of(
@@ -72,7 +72,7 @@ def earlier_tables(register: MatchedRegister) -> list[Earlier]:
 
 
 def shown_by_files(register: MatchedRegister, options: ProtectOptions) -> tuple[str, ...]:
-    """Columns that these tables add up and that earlier files of records publish."""
+    """Columns that these tables sum and that earlier files of records publish."""
     files = [file for entry in register.entries for file in entry.content.get("files", ())]
     shown = {name for file in files for name in (*file["quasi"], *file["columns"], *file["too_large"])}
     summed = dict.fromkeys(table.value for table in options.tables if table.value is not None)
@@ -82,7 +82,7 @@ def shown_by_files(register: MatchedRegister, options: ProtectOptions) -> tuple[
 def audit_together(
     request: Request[ProtectOptions], loaded: Loaded, solved: Solved, register: MatchedRegister
 ) -> tuple[JointAudit | None, dict[str, Any]]:
-    """The tables of counts together with what was published earlier, and what the register stores about them.
+    """Audit the tables of counts together with what was published earlier; also return what the register stores about them.
 
     Counts of weighted records are estimates of other people and are not audited.
     """
@@ -99,7 +99,14 @@ def audit_together(
             for table in counts
         ]
 
-    return audit_pieces(request, names, pieces_of, register, small=smallest_safe(options))
+    return audit_pieces(
+        request,
+        names,
+        pieces_of,
+        register,
+        small=smallest_safe(options),
+        is_accepted=options.accept_unchecked,
+    )
 
 
 def audit_noisy(
@@ -126,11 +133,13 @@ def audit_noisy(
             for table in tables
         ]
 
-    return audit_pieces(request, names, pieces_of, register, small=small)
+    return audit_pieces(
+        request, names, pieces_of, register, small=small, is_accepted=request.options.accept_unchecked
+    )
 
 
 def check_same_noise(register: MatchedRegister, noise: NoiseTable) -> None:
-    """Refuse to publish the same counts a second time with other noise: the mean of both has less noise."""
+    """Refuse to publish the same counts a second time with other noise, because the mean of both has less noise."""
     for entry in register.entries:
         for table in entry.content.get("protected", ()):
             if table["value"] is None and table.get("noise") != noise.digest:
@@ -149,20 +158,21 @@ def mark_of(register: MatchedRegister, tables: Sequence[KeyedTable]) -> str:
 
 
 def check_same_keys(register: MatchedRegister, mark: str) -> None:
-    """Refuse other keys of the same records (another column of persons, or its texts written in another way): they make fresh noise."""
+    """Refuse other keys for the same records (another column of persons, or its texts written in another way), because these would
+    produce fresh noise."""
     for entry in register.entries:
         for table in entry.content.get("protected", ()):
             if table["method"] == "cellkey" and table.get("mark") != mark:
                 named = f'column "{table["person"]}"' if "person" in table else "column"
                 raise InputError(
                     f"option --person: publication {entry.number} gave these records different keys, so averaging would remove the noise; "
-                    f"take the {named} of that publication with exactly the same values.",
+                    f"use the {named} of that publication with exactly the same values.",
                     option="--person",
                 )
 
 
 def _reader_bounds(options: ProtectOptions, loaded: Loaded, solved: Solved) -> tuple[Ints, Ints]:
-    """Lower and upper bound that readers of one table put on each count; a listed count is at least 1."""
+    """Lower and upper bounds that readers of one table can put on each count; a listed count is at least 1."""
     values = np.array([cell.value for cell in loaded.cells], dtype=np.int64)
     if solved.rounding is None:
         hidden = solved.hiding.hidden
@@ -181,14 +191,14 @@ def _piece(
     levels = [list(_levels(axis, by_name[axis.attribute.name])) for axis in axes]
     margins = []
     for chosen in product(*levels):
-        named = [(axis, recode) for axis, recode in zip(axes, chosen, strict=True) if recode is not None]
+        recoded = [(axis, recode) for axis, recode in zip(axes, chosen, strict=True) if recode is not None]
         cross = Cross(
-            by=tuple(axis.attribute.name for axis, _ in named),
-            recodes={axis.attribute.name: recode for axis, recode in named if recode.merge},
+            by=tuple(axis.attribute.name for axis, _ in recoded),
+            recodes={axis.attribute.name: recode for axis, recode in recoded if recode.merge},
         )
         coarse = cross_attributes(cross, attributes)
         labels = dict(zip(cross.by, (attribute.labels for attribute in coarse), strict=True))
-        # A label that is listed in a spec but never occurs has no code in the table; -1 stands for it.
+        # A label that is listed in a spec but never occurs has no code in the table and is represented by -1.
         places = [
             np.array(
                 [
@@ -215,7 +225,7 @@ def _piece(
 
 
 def _levels(axis: Axis, attribute: Attribute) -> Iterator[Recode | None]:
-    """The labels merged to the codes of each level, a leaf above the level standing for itself; None for the total."""
+    """The labels merged into the codes of each level, with leaves above the level unchanged; None for the total."""
     yield None
     seen: list[dict[str, tuple[str, ...]]] = []
     present = set(attribute.labels)

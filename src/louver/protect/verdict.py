@@ -1,4 +1,4 @@
-"""What was examined about protected tables, what was not, and the conclusion."""
+"""The verdict on protected tables: what was examined, what was not, and the conclusion."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Question:
     attackers : int
         Contributors who know their own part, against whom the cells are protected in addition to the outsider.
     known_percent : float or None
-        How well the outsider knows every number beforehand.
+        Percentage within which the outsider knows every number beforehand.
     unknown_pairs : int
         Cells with two contributors whose parts are not known, so that neither could be considered as an attacker.
     asks_contributors : bool
         Whether contributors were considered at all.
     linked : tuple of (str, str)
-        Pairs of attributes of which the first determines the second in the records; readers are taken to know it.
+        Pairs of attributes of which the first determines the second in the records; readers are assumed to know this.
     dependent : tuple of (str, str)
-        The same, where tables were not linked by it: a table is by both, or another finer column is linked.
+        Other such pairs, whose tables were not linked because a table is by both, or another finer column is linked.
     near : tuple of (str, str)
         Pairs of attributes of which the first determines the second in nearly all records.
     is_circle : bool
@@ -44,13 +44,15 @@ class Question:
     apart : str or None
         A note if the register has nothing about these people, or if some of its publications are left out.
     is_apart_by_word : bool
-        Whether it rests on the steward's word alone that the people of earlier publications are different.
+        Whether only the steward's word says that the people of earlier publications are different.
+    ledger : str or None
+        Exact publications about these people that a ledger lists and the register does not have, in a sentence.
     n_counts : int
         Primary cells that are counts, for which contributors are not considered.
     shown_before : tuple of str
         Variables whose numbers an earlier file of records shows, person by person.
     files : tuple of str
-        What earlier files of records may reveal about counts besides what was asked, in sentences.
+        What earlier files of records may reveal about counts in addition to what was examined, in sentences.
     is_noisy : bool
         Whether readers who average away the noise of cell keys were considered.
     """
@@ -66,6 +68,7 @@ class Question:
     earlier: int | None = None
     apart: str | None = None
     is_apart_by_word: bool = False
+    ledger: str | None = None
     n_counts: int = 0
     shown_before: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -115,8 +118,8 @@ class Question:
             sentences = ["Other variables of the same contributors were not considered."]
         if self.is_noisy:
             sentences = [
-                "Bounds were propagated over sums, not solved exactly over all tables at once: readers who do that, or know numbers of "
-                "other people beforehand, can learn more.",
+                "Bounds were propagated over sums, not solved exactly over all tables at once: readers who solve exactly, "
+                "or know numbers of other people beforehand, can learn more.",
                 "It is not differential privacy: nothing is promised about a single person, and no budget limits what is published.",
             ]
         if self.apart is not None and not self.is_apart_by_word:
@@ -133,11 +136,11 @@ class Question:
                 sentences.append(
                     "For counts, contributors who know that they are alone in a cell were not considered."
                 )
-        sentences.append("A reader who knows how the pattern was searched for was not considered.")
+        sentences.append("Readers who know how the pattern was found were not considered.")
         return sentences + self.doubts()
 
     def doubts(self) -> list[str]:
-        """What was not examined and could matter here, in sentences."""
+        """Questions that were not examined and could matter here, in sentences."""
         sentences = []
         if self.is_apart_by_word and self.apart is not None:
             sentences.append(f"{self.apart[0].upper()}{self.apart[1:]}")
@@ -152,6 +155,8 @@ class Question:
                 "not checked."
             )
         sentences += self.files
+        if self.ledger is not None and self.ledger not in self.files:
+            sentences.append(self.ledger)
         for first, second in self.dependent:
             sentences.append(
                 f'In the records "{first}" determines "{second}", but the tables were not linked by that; give "{second}" codes of '
@@ -159,7 +164,7 @@ class Question:
             )
         for first, second in self.near:
             sentences.append(
-                f'In nearly all records "{first}" determines "{second}"; what readers learn who assume this rule, or know the '
+                f'In nearly all records "{first}" determines "{second}"; what is learnt by readers who assume this rule, or know the '
                 "exceptions, was not examined."
             )
         if self.unknown_pairs and self.asks_contributors:
@@ -185,6 +190,7 @@ def question_of(
     earlier: int | None = None,
     apart: str | None = None,
     is_apart_by_word: bool = False,
+    ledger: str | None = None,
     n_counts: int = 0,
     shown_before: tuple[str, ...] = (),
 ) -> Question:
@@ -211,16 +217,17 @@ def question_of(
         earlier=earlier,
         apart=apart,
         is_apart_by_word=is_apart_by_word,
+        ledger=ledger,
         n_counts=n_counts,
         shown_before=shown_before,
     )
 
 
 def closes_a_circle(sets: Sequence[frozenset[str]]) -> bool:
-    """Whether sets of attributes are linked in a circle (are not decomposable).
+    """Whether sets of attributes are linked in a circle, that is, are not decomposable.
 
-    Tables by sets without a circle that agree where they overlap always have a crossed table behind them; where there is a circle,
-    its existence tells readers more (Graham's reduction decides it).
+    Tables by sets without a circle that agree where they overlap always have a crossed table behind them; if there is a circle, its
+    existence gives readers more information. Graham's reduction decides this.
 
     Examples
     --------
@@ -315,7 +322,7 @@ def verdict(
 def _rounded_verdict(
     question: Question, *, is_optimal: bool, gap: float, n_open: int, beyond: int
 ) -> Verdict:
-    """The verdict on rounded tables: readers know how far a number can be from its value, and that the true ones add up."""
+    """The verdict on rounded tables: readers know how far a number can be from its value, and that the true numbers add up."""
     near = "less than the base" if not beyond else f"less than {beyond + 1} times the base"
     best = (
         "no consistent table is closer"

@@ -1,6 +1,7 @@
-"""What a publication discloses, as plain values that the register keeps: counts of a cross, shares, files of records and protected tables.
+"""The content of a publication, as plain values that the register keeps: counts of a cross, shares, files of records, protected tables.
 
-Every verb that publishes exact numbers writes its entry with these; `audit` reads them back (`audit/register.py`), and `protect` its own.
+Every verb that publishes exact numbers writes its entry with these; `audit` reads them back (`audit/register.py`), and `protect` reads
+those of protected tables.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ def counts(
     Parameters
     ----------
     labels : sequence of sequences of str
-        Of each attribute of `by`, after its recode.
+        Labels of each attribute of `by`, after its recode.
     upper : sequence of int or None, optional
-        None for "no bound"; the counts are exact where it is left out.
+        None for "no bound"; if omitted, the counts are exact.
     where : mapping, optional
         Labels of the records that are counted, after the recode.
     """
@@ -66,23 +67,23 @@ def file(
     Parameters
     ----------
     quasi : sequence of str
-        Columns that are published coarser than they are.
+        Columns that are published in coarser form.
     values : sequence of sequences
-        For each of them what is published: the labels that a record may have, none where they are not known; None for all labels.
+        Published values of each of them: the labels that a record may have (empty if they are not known, None for all labels).
     columns : mapping
-        Columns that are published as they are, with their labels; None stands for a missing value.
+        Columns that are published unchanged, with their labels; None stands for a missing value.
     rows : sequence of sequences of int
-        Different records: positions in `values`, then in the labels of `columns`.
+        Distinct records: positions in `values`, then in the labels of `columns`.
     counts : sequence of int
-        How many records are published so.
+        Number of records published as each of these.
     n_left_out : int
         Records that are not published.
     where : mapping
-        Labels of the records that the file is about.
+        Labels that define the records in the file.
     too_large : sequence of str
-        Columns that are published and not described here.
+        Columns that are published but not described here.
     is_one_recoding : bool
-        Whether every value is published as the same thing in the whole file, so that classes do not overlap.
+        Whether every value is published in the same way in the whole file, so that classes do not overlap.
     """
     return {
         "name": name,
@@ -143,11 +144,11 @@ def protected(
     Parameters
     ----------
     table, codes : mapping
-        As the promise of the release has them.
+        As in the promise of the release.
     quantity : str
-        What the numbers measure; `value` names the column that was added up, None for counts.
+        The quantity that the numbers measure; `value` names the column that was added up, None for counts.
     shown, hidden : sequences
-        The codes of each cell; of a shown one followed by its number in units of the last decimal.
+        The codes of each cell; for a shown cell, followed by its number in units of the last decimal.
     """
     return {
         **{key: table[key] for key in ("name", "by", "depth", "decimals", "negative")},

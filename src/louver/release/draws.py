@@ -19,7 +19,7 @@ __all__ = ["draw_tables"]
 MOST_LABELS = 60
 """Maximum number of labels of a column that the model draws; columns with more are drawn uniformly and predict nothing."""
 NUMBERED = ("class_id", "unit_id")
-"""Columns of arbitrary numbers, which predict nothing."""
+"""Names of columns of arbitrary numbers, which predict nothing."""
 MOST_PREDICTING = 20
 """Maximum number of labels of an unchanged column that serve as predictors; the rest count as one."""
 
@@ -34,7 +34,7 @@ def draw_tables(
     records, mapping : pyarrow.Table
         The published records and mapping.
     is_local : bool
-        Whether intervals and sets were made from the values of a class, so that each end is somebody's value.
+        Whether intervals and sets were derived from the values of a class, so that each end is the value of some record.
     """
     if n_copies < 1:
         raise InputError("draws needs at least one copy.", option="n")
@@ -77,13 +77,13 @@ class _Generalised:
     published : tuple of str
         Its columns in the file: itself, or the two ends of its intervals.
     labels : tuple of str
-        What positions stand for; empty for numbers.
+        Labels for which positions stand; empty for numbers.
     members : tuple of Ints
-        Positions that each line of the mapping stands for; empty for numbers.
+        Positions for which each line of the mapping stands; empty for numbers.
     line : ndarray of int64, shape (n,)
         Line of the mapping of each record.
     model : Number, Category or None
-        None where there are too many labels for a model.
+        None if there are too many labels for a model.
     """
 
     name: str
@@ -175,7 +175,7 @@ def _classes(records: pa.Table, ends: Mapping[str, str]) -> Ints:
 
 
 def _predictor(column: pa.ChunkedArray) -> Number | Category | None:
-    """An unchanged column as the model sees it; None if it has no known numbers or is of another type."""
+    """An unchanged column as a predictor of the model; None if it has no known numbers or is of another type."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         numbers = np.array(column.cast(pa.float64()).fill_null(np.nan))
         known = numbers[np.isfinite(numbers)]

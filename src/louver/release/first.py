@@ -26,7 +26,7 @@ __all__ = [
 
 FIRST_MANIFEST = "first/manifest.json"
 FIRST_MICRODATA = "first/microdata.parquet"
-"""Copies of the first release's manifest and people in the one that builds on it."""
+"""Copies of the first release's manifest and people in the release that builds on it."""
 
 MICRODATA_FILE = "data/microdata.parquet"
 MEASUREMENTS_FILE = "measurements/topdown.parquet"
@@ -40,11 +40,11 @@ def read_first_manifest(path: Path, use: str, option: str, *, seeded: bool, run:
     Parameters
     ----------
     use : str
-        The intended use, as it ends the message: "can be ...".
+        The intended use, which ends the message: "can be ...".
     option : str
         The option that names the release.
     seeded : bool
-        Whether it may be one that is not private.
+        Whether a release that is not private is allowed.
 
     Raises
     ------

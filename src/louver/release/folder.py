@@ -1,10 +1,9 @@
 """The files of an untrusted release directory, opened with care.
 
-Only plain files are opened, by names that the manifest lists and that stay inside the folder. Parquet files are read in
-batches, text as numbers into its dictionary, so that memory depends on the distinct values in a file and not on what its
-compression can be made to expand to. A column that must be in memory as a whole may have as many values as the file's metadata state, up
-to `MOST_VALUES`. Time depends on the bytes on disk: a file that expands to more values than its size allows is not read, nor
-is one that consists of holes.
+Only plain files inside the folder are opened, by names that the manifest lists. Parquet files are read in batches, text as numbers into its
+dictionary, so that memory depends on the distinct values in a file and not on the size to which its compression can expand. A column that
+must be in memory as a whole may have the number of values that the file's metadata state, up to `MOST_VALUES`. Time depends on the bytes on
+disk: files that expand to more values than their size allows, or that consist of holes, are not read.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = [
 ]
 
 BATCH_ROWS = 1 << 18
-"""Rows processed together."""
+"""Number of rows processed together."""
 
 MOST_VALUES = 1 << 27
 """Maximum number of values in a file that is read into memory as a whole."""
@@ -44,7 +43,7 @@ MOST_ENTRIES = 100_000
 """Maximum number of files and folders in a release."""
 
 FREE_VALUES, VALUES_PER_BYTE = 100_000_000, 64
-"""Number of values that a column of any Parquet file may have, and how many more for each byte of the file.
+"""Number of values that a column of any Parquet file may have, and additional values allowed for each byte of the file.
 
 A column of equal values takes a few bytes for any number of rows; reading them still takes time.
 """
@@ -53,9 +52,9 @@ MOST_TEXT = 1 << 26
 """Maximum size, in bytes, of a page or other text that is read into memory as a whole."""
 
 MOST_HOLES, MOST_SIZE, FILLED = 1 << 30, 1 << 42, 100
-"""Bytes that all files together may have without occupying disk space, and bytes in total.
+"""Maximum number of bytes that all files together may have without occupying disk space, and maximum number of bytes in total.
 
-A file system that compresses may store FILLED bytes as one, so this many bytes count as stored for each byte on the disk.
+A file system with compression may store FILLED bytes as one, so this many bytes count as stored for each byte on disk.
 """
 
 
@@ -71,14 +70,14 @@ class Folder:
     ----------
     path : Path
     files : collection of str
-        Names, with `/`, that the manifest lists and `plain_files` found.
+        Names, with `/`, that are listed in the manifest and were found by `plain_files`.
     """
 
     path: Path
     files: Collection[str]
 
     def file(self, name: str) -> Path:
-        """Where a file is, if it may be opened."""
+        """The path of a file that may be opened."""
         if name not in self.files:
             raise Malformed(f"there is no file {name}")
         return self.path / name
@@ -97,7 +96,7 @@ class Folder:
         return metadata
 
     def rows(self, name: str) -> int:
-        """Rows of a Parquet file, from its metadata."""
+        """Number of rows of a Parquet file, from its metadata."""
         return int(self.footer(name).num_rows)
 
     def schema(self, name: str) -> pa.Schema:
@@ -115,7 +114,7 @@ class Folder:
                 yield pa.Table.from_batches([batch]).select(names)
 
     def row_groups(self, name: str, columns: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
-        """Every row group of a Parquet file: some of its columns, and how many values its longest column has."""
+        """Every row group of a Parquet file: the given columns, and the number of values of its longest column."""
         metadata = self.footer(name)
         with pq.ParquetFile(self.file(name), metadata=metadata) as file:
             for place in range(metadata.num_row_groups):
@@ -129,12 +128,12 @@ class Folder:
             raise Malformed(f"{name} is larger than the promise allows; it was not read")
 
     def table(self, name: str, *, most_rows: int | None = None) -> pa.Table:
-        """A whole Parquet file, refused where its metadata say that it is too large.
+        """A whole Parquet file, refused if its metadata say that it is too large.
 
         Parameters
         ----------
         most_rows : int, optional
-            Maximum number of rows, where the promise implies one.
+            Maximum number of rows, if the promise implies one.
         """
         metadata = self.footer(name)
         chunks = [
@@ -177,7 +176,7 @@ def read_text(path: Path) -> str:
 
 
 def plain_files(folder: Path) -> tuple[set[str], int]:
-    """Names of the plain files below a folder, and how many entries are neither a plain file nor a real folder."""
+    """Names of the plain files below a folder, and the number of entries that are neither plain files nor real folders."""
     names: set[str] = set()
     odd = 0
     waiting = [(folder, "")]

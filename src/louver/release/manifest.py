@@ -1,11 +1,11 @@
 """The manifest of a release directory: its content, and reading it without trusting it.
 
-    DIR/manifest.json     what, when, how, promises made, sha256 of every file
+    DIR/manifest.json     what, when, how, promises, sha256 of every file
     DIR/data/             the published files
-    DIR/report.html       for a person
+    DIR/report.html       for readers
 
-A manifest never holds a hash of confidential input. Its `digest` covers everything else in it, so that an edit by
-hand is noticed; it is not a signature.
+A manifest never contains a hash of confidential input. Its `digest` covers everything else in it, so that an edit by hand is noticed; it is
+not a signature.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Manifest:
     parameters : mapping
         The request: the options of the verb.
     promises : sequence of mappings
-        Each has the name of a `promise` and what `verify` needs to recompute it from the files.
+        Each has the name of a `promise` and the information that `verify` needs to recompute it from the files.
     privacy : mapping
-        Guarantee, neighbour relation, budget, invariants it is conditional on; empty where there is none.
+        Guarantee, neighbour relation, budget, and the invariants on which it is conditional; empty if there is no guarantee.
     results : mapping
         The outcome: loss, gap, counts of the released file.
     disclosures : sequence of str
-        What is published exactly.
+        Information that is published exactly.
     warnings : sequence of str
-        What a reader must know before relying on it.
+        What a reader must know before relying on the release.
     not_private, not_for_release : bool
         Set for seeded runs and evaluations; `verify` fails on the latter.
     """
@@ -96,7 +96,7 @@ def digest(content: Mapping[str, Any]) -> str:
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read a manifest as it stands; `verify` decides whether to trust it.
+    """Read a manifest without checking it; `verify` decides whether to trust it.
 
     Raises
     ------

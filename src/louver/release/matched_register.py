@@ -11,6 +11,7 @@ from louver._words import counted, listed
 from louver.data.people import Census, Common, Sketch, in_percent
 from louver.data.read import ArrowStream, name_of, open_source
 from louver.errors import InputError
+from louver.privacy.ledger_finding import published_exactly
 from louver.release.register import OPTION, Register, RegisterEntry
 from louver.run import Run
 from louver.schema.source import SourceOptions
@@ -27,20 +28,22 @@ IS_NEW = "the register is new: it has no earlier publications."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRegister:
-    """A register, and what it holds about the people in these records.
+    """A register, and its information about the people in these records.
 
     Attributes
     ----------
     entries : tuple of RegisterEntry
         Publications from the same records.
     sketch : Sketch or None
-        Who is in the records; None if not needed, because the register is empty and nothing is to be entered.
+        The people in the records; None if not needed, because the register is empty and nothing is to be entered.
     same, apart : frozenset of str
         Sketches of the same records, and of records whose people are different according to the steward.
     remark : str or None
-        A note for the reader where the register has nothing about these people, or where some of its publications are left out.
+        A note for the reader if the register has nothing about these people, or if some of its publications are left out.
     is_apart_by_word : bool
-        Whether it rests on the steward's word alone that the people of some publication are different.
+        Whether only the steward's word says that the people of some publication are different.
+    only_in_ledger : str or None
+        A sentence about the exact publications about these people that a ledger lists and the register does not have.
     """
 
     register: Register
@@ -50,6 +53,7 @@ class MatchedRegister:
     apart: frozenset[str] = frozenset()
     remark: str | None = None
     is_apart_by_word: bool = False
+    only_in_ledger: str | None = None
 
     @property
     def key(self) -> bytes:
@@ -73,13 +77,13 @@ class MatchedRegister:
         Parameters
         ----------
         source : SourceOptions
-            How the records are read; all of them are looked up, whatever `where` lets through.
+            How the records are read; all of them are looked up, including those that `where` excludes.
         person : str, optional
             Column that identifies a person; by default the one recorded in the register, if these records have it.
         is_new_population : bool
             Whether the steward says that people who are not recognised are different from all in the register.
         is_publishing : bool
-            Whether something will be entered.
+            Whether something is to be entered.
 
         Raises
         ------
@@ -87,8 +91,12 @@ class MatchedRegister:
             If the people may be those of earlier publications with which the new one cannot be audited.
         """
         register = Register(folder)
+        exact = published_exactly(data, table=source.table, query=source.query, run=run)
         if not register.entries and not is_publishing:
-            return cls(register=register, entries=(), sketch=None, remark=IS_NEW)
+            only_in_ledger = _only_in_ledger(exact, ())
+            return cls(
+                register=register, entries=(), sketch=None, remark=IS_NEW, only_in_ledger=only_in_ledger
+            )
         known = {entry.records: register.sketch(entry.records) for entry in register.entries}
         name = name_of(data, source.table)
         with open_source(data, **{**source.opening(), "where": None, "missing_code": {}}, run=run) as opened:
@@ -129,6 +137,7 @@ class MatchedRegister:
             apart=frozenset(apart),
             remark=remark,
             is_apart_by_word=bool(in_doubt),
+            only_in_ledger=_only_in_ledger(exact, entries),
         )
 
     def append(self, content: Mapping[str, Any]) -> str:
@@ -138,6 +147,23 @@ class MatchedRegister:
         return self.register.append(content, records, same=self.same, apart=self.apart)
 
 
+def _only_in_ledger(exact: Sequence[str], entries: Sequence[RegisterEntry]) -> str | None:
+    """What a ledger lists as published exactly and the register does not have, in a sentence; None if there is nothing."""
+    left = list(exact)
+    for name in (file["name"] for entry in entries for file in entry.content.get("files", ())):
+        known = next((what for what in left if what.endswith(f", {name}")), None)
+        if known is not None:
+            left.remove(known)
+    if not left:
+        return None
+    left = list(dict.fromkeys(left))
+    more = "" if len(left) <= MOST_NAMED else f"; and {len(left) - MOST_NAMED:,} more"
+    return (
+        "A ledger lists exact publications about these people that are not in the register and were not checked together with the new "
+        f"one: {'; '.join(left[:MOST_NAMED])}{more}."
+    )
+
+
 def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | None:
     """The column of persons last recorded in the register, if these records have it."""
     identifying = [one.persons.column for one in known.values() if one.persons is not None]
@@ -145,7 +171,7 @@ def _person_of(known: Mapping[str, Sketch], columns: Sequence[str]) -> str | Non
 
 
 def _families(entries: Sequence[RegisterEntry], same: set[str]) -> tuple[set[str], set[str]]:
-    """All sketches of the same records, as the entries declare, and those of other people."""
+    """All sketches of the same records, as declared by the entries, and those of other people."""
     n_known = 0
     while n_known < len(same):
         n_known = len(same)
@@ -165,9 +191,9 @@ def _may_be_same(common: Common) -> bool:
 def _strangers(
     strange: Sequence[RegisterEntry], commons: Mapping[str, Common], name: str, register: Register
 ) -> str:
-    """What is known about publications from other records, described by the one that has most people in common.
+    """What is known about publications from other records, described by the publication with the most people in common.
 
-    A clause that does not begin with a file name, because pages capitalise its first letter.
+    The result is a clause that does not begin with a file name, because pages capitalise its first letter.
     """
     unlike = [entry for entry in strange if commons[entry.records].share is None]
     if unlike:
@@ -194,5 +220,5 @@ MOST_NAMED = 5
 
 
 def _by(columns: Sequence[str]) -> str:
-    """By what people were recognised."""
+    """The columns by which people were recognised, in words."""
     return listed(columns) if len(columns) <= MOST_NAMED else counted(len(columns), "column")

@@ -1,4 +1,4 @@
-"""Reading any release back: what it is, its tables, and what it says about itself."""
+"""Reading any release back: its kind, its tables, and its statements about itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Release:
     ----------
     path : Path
     manifest : Manifest
-        Everything that it states about itself.
+        Everything that the release states about itself.
     tables : mapping of str to pyarrow.Table
         The published Parquet files by name (`data/groups.parquet` is "groups", `data/tables/age.parquet` is "tables/age"), and
         those next to them (`measurements/...`, `invariants`); each is read on first access.
@@ -75,7 +75,7 @@ class Release:
 
     @property
     def promises(self) -> tuple[Mapping[str, Any], ...]:
-        """What `verify` recomputes."""
+        """The promises that `verify` recomputes."""
         return tuple(self.manifest.promises)
 
     @property
@@ -118,7 +118,7 @@ class Release:
         return "\n".join(lines)
 
     def table_costs(self) -> dict[str, float] | None:
-        """Of published tables of counts: `small`, the small counts that are shown, and `lost`, the share of numbers hidden or rounded.
+        """Costs of published tables of counts: small counts shown (`small`), and the share of numbers hidden or rounded (`lost`).
 
         Tables of shares are left out, because `bounds` derives what they reveal; None if there are no counts.
         """
@@ -155,7 +155,7 @@ def open_release(path: str | Path) -> Release:
     Parameters
     ----------
     path : path
-        The folder that a releasing verb made.
+        The folder made by a verb that publishes.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """A release as one file: packing it for transport, and unpacking it safely when it comes from someone else.
 
-What is unpacked may come from anyone. Names that lead out of the folder, links, and archives that are larger than any release
+An archive may come from anyone. Names that lead out of the folder, links, and archives that are larger than any release
 are refused before or while they are read; sizes are counted as they are written, not as the archive states them.
 """
 
@@ -48,7 +48,7 @@ def unpack(zip_file: Path, into: Path, run: Run | None = None) -> Path:
     ----------
     archive : Path
     into : Path
-        Folder to make; files written before the archive is refused stay there.
+        Folder to make; files written before the archive is refused remain there.
     run : Run, optional
         Checked for cancellation.
 
@@ -60,7 +60,7 @@ def unpack(zip_file: Path, into: Path, run: Run | None = None) -> Path:
     Raises
     ------
     InputError
-        If it is not an archive of a release, leads out of the folder, or is too large.
+        If it is not an archive of a release, has names that lead out of the folder, or is too large.
     """
     _check_end(zip_file)
     into.mkdir(mode=0o700)

@@ -1,12 +1,12 @@
 """The register: what was published about which people, as entries that are each chained to the one before.
 
-    DIR/key                  32 bytes; people are known here only by hashes under this key
-    DIR/people-HASH.json     sketch of one set of records: who is in it (`data.people`)
-    DIR/000001.json          one entry: when, about whom, what it says
+    DIR/key                  32 bytes; people are represented only by hashes under this key
+    DIR/people-HASH.json     sketch of one set of records: the people in it (`data.people`)
+    DIR/000001.json          one entry: date, people, content
     DIR/head                 hash of the newest entry
 
-An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back
-entry is noticed when the register is opened. The folder is confidential: anyone with the key can test whether a person is in the records.
+An entry appears whole or not at all, under a number that only one process can take. An edited, missing or rolled back entry is noticed
+when the register is opened. The folder is confidential: anyone with the key can test whether a person is in the records.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ KEY, HEAD = "key", "head"
 ENTRY = re.compile(r"(\d{6})\.json")
 START = "0" * 64
 FORMAT = 1
-"""Of an entry."""
+"""Format of an entry."""
 MOST_BYTES = 1 << 28
-"""Bytes of an entry, and of a sketch of records; no publication needs as many, and reading must be bounded."""
+"""Maximum number of bytes of an entry, and of a sketch of records; no publication needs as many, and reading must be bounded."""
 MOST_KEY = 1 << 10
 OPTION = "--register"
 
@@ -58,7 +58,7 @@ class RegisterEntry:
     content : mapping
         What was published, as the verb wrote it.
     previous, digest : str
-        Hash of the entry before, and of this one.
+        Hash of the previous entry, and of this one.
     """
 
     number: int
@@ -105,7 +105,7 @@ class Register:
         Raises
         ------
         InputError
-            If another one was added meanwhile.
+            If another entry was added in the meantime.
         """
         number = len(self.entries) + 1
         body = {
@@ -129,7 +129,7 @@ class Register:
         return digest
 
     def keep_sketch(self, sketch: Sketch) -> str:
-        """Store a sketch of who is in some records, and return its hash."""
+        """Store a sketch of the people in some records, and return its hash."""
         digest = sketch.digest
         try:
             with suppress(FileExistsError):
@@ -139,7 +139,7 @@ class Register:
         return digest
 
     def sketch(self, digest: str) -> Sketch:
-        """The sketch of an entry's records: who is in them."""
+        """The sketch of the people in an entry's records."""
         try:
             text = read_bytes(self.folder / f"people-{digest}.json", MOST_BYTES)
             is_good = hashlib.sha256(text).hexdigest() == digest
@@ -153,7 +153,7 @@ class Register:
         return found
 
     def _made_key(self) -> bytes:
-        """The key; created if the register is new."""
+        """The key, which is created if the register is new."""
         path = self.folder / KEY
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -168,7 +168,7 @@ class Register:
         return key
 
     def _read(self) -> list[RegisterEntry]:
-        """Every entry, each one checked."""
+        """Every entry, each of them checked."""
         numbers = sorted(
             int(found[1]) for name in os.listdir(self.folder) if (found := ENTRY.fullmatch(name))
         )

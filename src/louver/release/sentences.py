@@ -54,7 +54,7 @@ def bounds_moved(n_leaves: int) -> str:
 
 
 def public_numbers(columns: Sequence[str]) -> str:
-    """What a guarantee takes for granted where an estimate rests on public numbers."""
+    """The assumption of a guarantee if an estimate uses public numbers."""
     listed = ", ".join(f'"{column}"' for column in columns)
     return (
         f"Taken as public: the numbers of every leaf in {listed}. If they were counted from these records, the files reveal more than "

@@ -1,7 +1,7 @@
 """Untrusted JSON: its size, its depth and the length of its numbers are checked before it is parsed.
 
-A release is opened before anyone knows whether to trust it, so that reading it must cost no more than its bytes. Infinities and NaN
-are not JSON, and readers would choose differently between two equal keys: all these are refused.
+A release is opened before anyone knows whether to trust it, so reading must cost no more than its size justifies. Infinities and NaN are
+not JSON, and readers would choose differently between two equal keys; all of these are refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 __all__ = ["MOST_BYTES", "NOT_AS_WRITTEN", "is_as_written", "parse_json", "read_bytes", "read_json"]
 
 MOST_BYTES = 1 << 26
-"""A manifest lists labels and files, never records."""
+"""Maximum size in bytes of a manifest, which lists labels and files but never records."""
 
 MOST_PARTS = 1 << 24
-"""Maximum number of commas and brackets: once parsed, each costs many times its byte."""
+"""Maximum number of commas and brackets: once parsed, each takes many times its byte."""
 
 LONGEST_NUMBER = 400
 """Maximum number of digits of a whole number; the largest float has 309."""
@@ -70,8 +70,7 @@ NOT_AS_WRITTEN = "has spaces, digits or escapes that no program would write"
 
 
 def is_as_written(text: bytes) -> bool:
-    """Whether JSON is as a program would write it: spaces between its parts, digits beyond those of a float and escapes could encode
-    anything.
+    """Whether JSON is written as by a program: spaces between its parts, digits beyond those of a float, and escapes could encode anything.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Verification of a release: every promise is recomputed from the published files; nothing is taken on trust.
 
-A release may come from a third party. Only plain files that the manifest lists are opened, promises must have the form and the
-strength that their verb requires, and whatever is wrong with them is a failed check, not an error.
+A release may come from a third party. Only plain files that the manifest lists are opened. Promises must have the form and the strength
+that their verb requires, and any problem with them is a failed check, not an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from louver._html import html_table
+from louver._html import JsonText, html_table
 from louver._verdict import Level, Verdict
 from louver._version import __version__
 from louver._words import counted, listed
@@ -75,7 +75,7 @@ BAD_FORM = "the files or the promise are not of the promised form"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked, and what was found."""
+    """One check, and its finding."""
 
     name: str
     passed: bool
@@ -83,8 +83,8 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Verification:
-    """The outcome of `verify`: every check, in the order made."""
+class Verification(JsonText):
+    """The outcome of `verify`: every check, in order."""
 
     release: str
     checks: tuple[Check, ...]
@@ -95,7 +95,7 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the release keeps what it promises."""
+        """Whether the release keeps its promises."""
         failed = sum(not check.passed for check in self.checks)
         if failed:
             return Verdict(Level.STOP, f"{failed} of {len(self.checks)} checks FAILED.")
@@ -111,9 +111,6 @@ class Verification:
             "verdict": self.verdict.to_dict(),
             "checks": [asdict(check) for check in self.checks],
         }
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         failed = [check for check in self.checks if not check.passed]
@@ -138,7 +135,7 @@ def judge_all(passed: Mapping[str, bool | None]) -> Verdict | None:
     Parameters
     ----------
     passed : mapping of str to bool or None
-        Name of each release -> whether every check passed, None where none was made. A release that cannot be read has not passed.
+        Name of each release -> whether every check passed, None if it was not checked. A release that cannot be read has not passed.
 
     Returns
     -------
@@ -172,11 +169,11 @@ def verify(
     release : path or Release
         A release directory, or one that was opened.
     skip_report : bool
-        Leave report.html unchecked. Pages of earlier versions, which were worded differently, cannot be regenerated; their content is then
-        their maker's word.
+        Leave report.html unchecked. Pages of earlier versions, which were worded differently, cannot be regenerated; their content then
+        relies on their maker's word.
     accept_strings : int, optional
-        How many strings of the manifest that are in no published file, such as labels merged by a recode, are accepted because a person has
-        read them. A few are accepted by default. None accepts any number.
+        Number of strings of the manifest that are in no published file, such as labels merged by a recode, and that are accepted because a
+        person has read them. A few are accepted by default. None accepts any number.
 
     Raises
     ------
@@ -197,7 +194,7 @@ def verify(
     found, files = _check_files(folder, manifest)
     checks += files
     if all(check.passed for check in checks if check.name not in STATUS):
-        # Checked only here, not at sealing: the writer knows how it wrote its own files.
+        # Checked only here, not at sealing, because the writer knows how it wrote its own files.
         outcome = _doubted(lambda: check_layout(Context(Folder(folder, found), manifest)))
         checks.append(Check("layout", outcome.passed, outcome.found))
         checks += check_promises(
@@ -226,7 +223,7 @@ def _check_digest(folder: Path, content: dict[str, Any]) -> Check:
 
 
 def _check_status(manifest: Manifest) -> Iterator[Check]:
-    """Whether a release may be published; only releases with measurements have noise."""
+    """Check whether a release may be published; only releases with measurements have noise."""
     if manifest.verb in MEASUREMENTS or manifest.not_private:
         is_private = not manifest.not_private
         by = publisher_of(manifest)
@@ -241,7 +238,7 @@ def _check_status(manifest: Manifest) -> Iterator[Check]:
 
 
 def _check_files(folder: Path, manifest: Manifest) -> tuple[set[str], list[Check]]:
-    """Every listed file is there, plain and unchanged, and nothing else is. Returns the files that may be opened, too."""
+    """Check that every listed file exists, plain and unchanged, and that nothing else does; also return the files that may be opened."""
     try:
         present, n_odd = plain_files(folder)
     except Malformed as error:
@@ -291,7 +288,7 @@ def check_promises(
 
 
 def _other_page(manifest: Manifest) -> str:
-    """Why a page differs from the one that this version makes, as far as the manifest shows."""
+    """Why a page differs from the page that this version makes, as far as the manifest shows."""
     if manifest.version == __version__:
         return OTHER_PAGE
     return OTHER_VERSION.format(version=printable(manifest.version[:LONGEST_VERSION]), own=__version__)
@@ -309,7 +306,7 @@ def _check_report(context: Context) -> Outcome:
 
 
 def check_promise(context: Context, entry: Mapping[str, Any]) -> Check:
-    """Check one promise: that it has the right form and that the files keep it."""
+    """Check that a promise has the right form and that the files keep it."""
     name = str(entry.get("promise"))
     if name not in PROMISES:
         return Check(name, False, "not a promise known to this version")

@@ -1,4 +1,4 @@
-"""Writing a release directory: whole or not at all, and only what keeps its promises."""
+"""Writing a release directory: whole or not at all, and only if it keeps its promises."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def check_out(out: Path, option: str = "--out") -> None:
 class ReleaseWriter:
     """Builds a release in a hidden sibling folder and moves it into place once it is sealed.
 
-    Leaving the `with` block without `seal` removes everything that was written. A run can be cancelled until the release is logged; from
-    then on the release is moved into place whatever happens. Files that a killed run left behind are removed when the next run for the
-    same place begins; the folder of a running one is locked.
+    Leaving the `with` block without `seal` removes everything that was written. A run can be cancelled until the release is logged; after
+    that, the release is moved into place in any case. Files that a killed run left behind are removed when the next run for the same folder
+    begins; the folder of an active run is locked.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class ReleaseWriter:
             raise InputError(message, option="--out") from None
 
     def path(self, name: str) -> Path:
-        """Where to write the file `name` (with `/`); its folder is made."""
+        """The path at which to write the file `name` (with `/`); its folder is made."""
         assert self._folder is not None, "use ReleaseWriter in a with block"
         self.check()
         path = self._folder / name
@@ -96,12 +96,12 @@ class ReleaseWriter:
         Parameters
         ----------
         log : callable, optional
-            Logs the release in a ledger once it is known to be good, and returns the ledger's head for the manifest.
+            Logs the release in a ledger once it has been verified, and returns the ledger's head for the manifest.
 
         Raises
         ------
         PromiseError
-            Where the files do not keep a promise; nothing appears in place.
+            If the files do not keep a promise; nothing is moved into place.
         """
         assert self._folder is not None, "use ReleaseWriter in a with block"
         folder = self._folder
@@ -118,7 +118,7 @@ class ReleaseWriter:
         for path in [*folder.rglob("*"), folder]:
             sync(path)
         folder.chmod(_usual_mode(folder))
-        # A folder that appeared meanwhile is never replaced, not even an empty one.
+        # A folder that appeared in the meantime is never replaced, not even an empty one.
         check_out(self.out)
         folder.rename(self.out)
         sync(self.out.parent)
@@ -126,13 +126,13 @@ class ReleaseWriter:
 
 
 def _check_kept(folder: Folder, manifest: Manifest) -> None:
-    """Refuse to publish files that do not keep what is promised of them: a bug in louver, caught in time."""
+    """Refuse to publish files that do not keep their promises, which would be a bug in louver."""
     from louver.release.verify import (
         check_promises,
     )  # imported here: it takes a quarter of a second, and a release is sealed once
 
     as_read = parse(parse_json(manifest.to_json().encode()), folder.path.name)
-    # The steward chose the labels that a recode merges; those who verify must accept them.
+    # The steward chose the labels that a recode merges, but those who verify must accept them.
     for check in check_promises(folder, as_read, accept_strings=None):
         if not check.passed:
             raise PromiseError(
@@ -154,7 +154,7 @@ def _pending(manifest: Manifest) -> str:
 
 
 def _usual_mode(folder: Path) -> int:
-    """Permissions that a new folder gets under the umask in force."""
+    """Permissions that a new folder has under the current umask."""
     probe = folder / ".mode"
     probe.mkdir()
     try:
@@ -164,7 +164,7 @@ def _usual_mode(folder: Path) -> int:
 
 
 def _sweep(parent: Path, prefix: str) -> None:
-    """Remove folders that earlier runs for the same place left behind and that no process has locked."""
+    """Remove folders that earlier runs for the same folder left behind and that no process has locked."""
     with suppress(OSError):
         for entry in list(os.scandir(parent)):
             is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)

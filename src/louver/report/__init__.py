@@ -1,1 +1,1 @@
-"""The self-contained HTML report: one file, without scripts, fetching nothing from a network."""
+"""The self-contained HTML report: one file without scripts that fetches nothing from a network."""

@@ -24,7 +24,7 @@ __all__ = ["anonymize_report", "inside_report", "reports"]
 
 @contextmanager
 def reports(html: Path | None) -> Iterator[Callable[[AnonymizedRelease], str]]:
-    """Makes the released page and the steward's page; the latter is put in place if the block succeeds and a release was made.
+    """Make the released page and the steward's page; the latter is moved into place if the block succeeds and a release was made.
 
     By then the page is on disk under a temporary name, so nothing can fail once a release is in place.
     """
@@ -44,7 +44,7 @@ def reports(html: Path | None) -> Iterator[Callable[[AnonymizedRelease], str]]:
 
 
 def anonymize_report(release: AnonymizedRelease) -> str:
-    """The report as HTML. It is published with the release, and made from what is published with it."""
+    """The report as HTML. It is published with the release, and made only from what is published with it."""
     return page_of(release.manifest(), _published(release))
 
 
@@ -53,7 +53,7 @@ def _published(release: AnonymizedRelease) -> Published:
 
 
 def inside_report(release: AnonymizedRelease) -> str:
-    """The report for the steward as HTML: it compares the release with the confidential source and must stay inside."""
+    """The report for the steward as HTML: it compares the release with the confidential source and is confidential."""
     u, r, comparison = release.utility, release.risk, release.comparison
     sections = [
         '<p class="verdict risk">This page describes confidential values. It is for the data steward; do not publish it.</p>',
@@ -144,7 +144,7 @@ def _derivable_values(release: AnonymizedRelease) -> list[str]:
 
 
 def _local_comparison(release: AnonymizedRelease) -> list[str]:
-    """The loss of both ways of recoding, where one recoding holds for the whole file."""
+    """The loss of both kinds of recoding, if one recoding holds for the whole file."""
     u, one_by_one = release.utility, release.local
     if one_by_one is None:
         return []

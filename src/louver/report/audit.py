@@ -1,4 +1,4 @@
-"""The report of a joint audit: which cells several tables disclose, why, and what to change."""
+"""The report of a joint audit: the cells that several tables disclose, the reasons, and what to change."""
 
 from __future__ import annotations
 

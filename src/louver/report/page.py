@@ -1,4 +1,4 @@
-"""Pages that stay inside: the frame, the verb's verdict, and pictures by Matplotlib."""
+"""Confidential pages: the frame, the verb's verdict, and pictures by Matplotlib."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def check_page(path: Path, read: Iterable[Path]) -> None:
 
 
 def write_page(html: str, path: str | Path) -> None:
-    """Write a page that stays inside, whole or not at all, readable by its owner only."""
+    """Write a confidential page, whole or not at all, readable only by its owner."""
     with replacing(path, mode=0o600) as stream:
         stream.write(html.encode("utf-8"))

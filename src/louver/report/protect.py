@@ -1,4 +1,4 @@
-"""The report of protected tables: what is hidden and why, what it costs, and what was proved. For the steward only."""
+"""The report of protected tables: what is hidden and why, the cost, and what was proved. For the steward only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["protect_report", "write_protect_report"]
 
 MAX_LISTED = 500
 MAX_MAPS, MAX_ROWS, MAX_COLUMNS = 12, 60, 30
-"""Maps of the pattern, and the rows and columns of each."""
+"""Maximum number of maps of the pattern, and of the rows and columns of each."""
 
 STATUS = {"primary": "primary (C)", "secondary": "secondary (D)"}
 """Kinds of hidden cells with their codes of confidentiality in SDMX, which only this report distinguishes."""

@@ -1,1 +1,1 @@
-"""What the data mean: attributes, hierarchies, recodes, structural zeros and the spec file."""
+"""The meaning of the data: attributes, hierarchies, recodes, structural zeros and the spec file."""

@@ -17,7 +17,7 @@ __all__ = ["Analysis", "AnalysisTable", "analyses_of"]
 AnalysisTable = Annotated[
     str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table with analyses")
 ]
-"""An option that names a file of analyses, or holds them."""
+"""An option that names a file of analyses, or contains them."""
 
 
 class Analysis(Options):
@@ -31,9 +31,9 @@ class Analysis(Options):
     label : str, optional
         The label whose share is estimated, or that a logistic regression predicts.
     by : tuple of str
-        Columns that define the groups of a mean or share; without any, it is taken over everybody.
+        Columns that define the groups of a mean or share; without any, it is computed over all records.
     on : tuple of str
-        Predictors of a regression: numbers as they are, other columns as indicators of all labels but the most common.
+        Predictors of a regression: numbers unchanged, other columns as indicators of all labels except the most common.
     """
 
     kind: Literal["mean", "share", "linear", "logistic"]
@@ -44,7 +44,7 @@ class Analysis(Options):
 
     @property
     def name(self) -> str:
-        """Its name on pages."""
+        """Name of the analysis on pages."""
         label = f" = {self.label}" if self.label is not None else ""
         if self.kind in ("mean", "share"):
             return f"{self.kind} of {self.of}{label}" + (f" by {listed(self.by)}" if self.by else "")

@@ -43,8 +43,8 @@ class Attribute:
     kind : Kind
         Category (no order), ordered (order of the labels), integer, number or date (labels are ISO days).
     labels : tuple of str
-        The domain; the code of a label is its position. Empty while the domain is not listed, which is not possible for an
-        ordered attribute: numbers before binning, or labels still to be taken from the data.
+        The domain; the code of a label is its position. Empty while the domain is not listed (numbers before binning, or labels still to be
+        taken from the data), which is impossible for an ordered attribute.
     hierarchy : Hierarchy, optional
         Tree whose leaves include all labels.
     missing : str, optional
@@ -164,11 +164,11 @@ class Attribute:
         return Kind.INTEGER if all(INTEGER_LABEL.fullmatch(label) for label in labels) else Kind.NUMBER
 
     def _numeric_codes(self) -> list[int]:
-        """Codes of all labels but the one for missing values."""
+        """Codes of all labels except the one for missing values."""
         return [code for code, label in enumerate(self.labels) if label != self.missing]
 
     def _value_of(self, code: int) -> float:
-        """Number that a label of an integer or number attribute stands for."""
+        """Number for which a label of an integer or number attribute stands."""
         label = self.labels[code]
         try:
             value = float(label)
@@ -186,9 +186,9 @@ class Attribute:
                 raise self._error(message)
 
     def _binned(self, edges: tuple[float, ...]) -> tuple[Attribute, Ints]:
-        """Cut numbers at the edges; the label for missing values, if any, stays a label of its own.
+        """Cut numbers at the edges; the label for missing values, if any, remains separate.
 
-        Asking for bins implies that labels are numbers, so a category whose labels are all numbers needs no kind.
+        Requesting bins implies that labels are numbers, so a category whose labels are all numbers needs no kind.
         """
         whole = self._numeric_kind() is Kind.INTEGER
         if whole and not all(edge.is_integer() for edge in edges):

@@ -1,7 +1,7 @@
 """Hierarchies: trees of labels over the leaves of an attribute.
 
-Level 0 holds the leaves, the last level the root. They come from level columns, from a CSV in the layout
-that ARX users have, or from the prefixes of structured codes such as census GEOIDs.
+Level 0 contains the leaves, the last level the root. Hierarchies come from level columns, from a CSV file in the layout of ARX, or from the
+prefixes of structured codes such as census GEOIDs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Hierarchy:
     Parameters
     ----------
     columns : tuple of tuple of str
-        For each level, from the leaves to the most general, the label above each leaf. A root `*` is added
-        where the last level has more than one label.
+        For each level, from the leaves to the most general, the label above each leaf. A root `*` is added if the last level has more than
+        one label.
     source : str
         Name of this hierarchy in messages: its file name if it has one.
 
@@ -129,7 +129,7 @@ class Hierarchy:
 
     @classmethod
     def from_dates(cls, days: Sequence[str], *, source: str = "the hierarchy") -> Hierarchy:
-        """Build from ISO days: months, quarters, years and decades above them, up to the first level with a single label for all of them.
+        """Build from ISO days: months, quarters, years and decades above them, up to the first level with a single label.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The options of a verb: written once, in a frozen model, with everything that any interface says about them.
+"""The options of a verb: written once, in a frozen model, with everything that interfaces need to know about them.
 
 The command line, the verb's section of a spec, the reference pages and forms are derived from the model; the keywords of
 the verb in Python are kept in line with it by a test.
@@ -40,7 +40,7 @@ Table = Annotated[
 
 
 def _orders(value: Any) -> Any:
-    """Read a list of names as names without values; values are text, as labels are."""
+    """Read a list of names as names without values; values are text, like labels."""
     if isinstance(value, list | tuple):
         return dict.fromkeys(value, ())
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ Orders = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_orders)]
 """Values of columns: a table of lists in a spec, `A=1,2` on the command line, repeated for each column; or just names of columns."""
 
 Form = Literal["flag", "int", "float", "text", "names", "numbers", "pairs", "weights", "orders"]
-"""How a value is written on the command line."""
+"""The form of a value on the command line."""
 
 
 def option(
@@ -80,7 +80,7 @@ def option(
     default : object
         Value if the option is not given.
     help : str
-        What it means, in one sentence; the default is added if the sentence does not mention it.
+        Meaning of the option, in one sentence; the default is added if the sentence does not mention it.
     metavar, group : str
         Placeholder of the value in help texts; the heading under which the option is listed.
     flag : str, optional
@@ -104,7 +104,7 @@ class VerbOptions(Options):
     Attributes
     ----------
     verb : str
-        Its name, which is that of its section in a spec.
+        Name of the verb and of its section in a spec.
     no_source : tuple of str
         Options of sources that do not apply to this verb.
     needs_data : bool
@@ -119,10 +119,10 @@ class VerbOptions(Options):
         """Refuse combinations that contradict one another."""
 
     def check_source(self, source: SourceOptions) -> None:
-        """Refuse a source that does not go with the options."""
+        """Refuse a source that does not agree with the options."""
 
     def with_unit(self, column: str) -> Self:
-        """Refuse a source that does not go with the options if the spec names a column of units (`unit` under [anonymize])."""
+        """Use the column of units that the spec names (`unit` under [anonymize]), if the verb counts by units."""
         return self
 
 

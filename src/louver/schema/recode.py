@@ -1,6 +1,6 @@
 """Recodes: merge categories, cut numbers into bins, or climb a hierarchy.
 
-A `Recode` only states what is wanted; `Attribute.recoded` applies it to a coded domain.
+A `Recode` only states the request; `Attribute.recoded` applies it to a coded domain.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from louver.schema.validate import file_or, read_toml
 __all__ = ["Recode", "RecodeTable", "bin_labels", "parse_recodes", "read_recodes", "recodes_of"]
 
 RecodeTable = Annotated[str | dict[str, Any], file_or(lambda value: isinstance(value, dict), "a table")]
-"""An option that names a file of recodes, or holds the recodes itself."""
+"""An option that names a file of recodes, or contains the recodes."""
 
 RESERVED = {
     "bins": "must be a list of numbers and the only key",
     "level": "must be a whole number and the only key",
 }
-"""What each key that is not a group name must contain."""
+"""Required content of each key that is not a group name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Recode:
     attribute : str
         Name of the attribute; an empty name fits any attribute.
     merge : mapping of str to tuple of str, optional
-        New label -> old labels; labels not mentioned stay as they are.
+        New label -> old labels; labels not mentioned remain unchanged.
     bins : tuple of float, optional
         Increasing edges; each bin includes its lower edge and excludes its upper one.
     level : int, optional

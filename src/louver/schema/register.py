@@ -1,4 +1,4 @@
-"""Options that several verbs share: who the people of a register are, and which units (households) they belong to."""
+"""Options that several verbs share: how the people of a register are identified, and their units (households)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from typing import Any
 from louver.errors import InputError
 from louver.schema.options import option
 
-__all__ = ["check_register", "check_units", "count_people", "new_population", "person", "unit"]
+__all__ = [
+    "accept_unchecked",
+    "check_register",
+    "check_units",
+    "count_people",
+    "new_population",
+    "person",
+    "unit",
+]
 
 
 def person(group: str) -> Any:
     """The field `person`."""
     return option(
         None,
-        "With --register: column that identifies a person; kept as keyed hashes, never published.",
+        "With --register: column that identifies a person; stored as keyed hashes, never published.",
         metavar="COLUMN",
         group=group,
     )
@@ -29,6 +37,15 @@ def new_population(group: str) -> Any:
     )
 
 
+def accept_unchecked(group: str) -> Any:
+    """The field `accept_unchecked`."""
+    return option(
+        False,
+        "Publish although it is not known what the tables disclose together with an earlier file of records, or with exact numbers of a ledger.",
+        group=group,
+    )
+
+
 def count_people(group: str) -> Any:
     """The field `count_people`."""
     return option(
@@ -38,9 +55,16 @@ def count_people(group: str) -> Any:
     )
 
 
-def check_register(registry: str | None, person: str | None, is_new: bool) -> None:
+def check_register(
+    registry: str | None, person: str | None, is_new: bool, accepts_unchecked: bool = False
+) -> None:
     """Refuse options that have no effect without a register."""
-    for flag, is_given in (("--person", person is not None), ("--new-population", is_new)):
+    given = {
+        "--person": person is not None,
+        "--new-population": is_new,
+        "--accept-unchecked": accepts_unchecked,
+    }
+    for flag, is_given in given.items():
         if is_given and registry is None:
             raise InputError(f"option {flag} needs --register.", option=flag)
 

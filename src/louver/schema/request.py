@@ -1,6 +1,6 @@
 """One call of a verb: its keywords, a spec or both become a checked request, once for Python, command line and explorer.
 
-What is given in the call takes precedence over the spec. File names in a spec are relative to it. `door` makes a function the entry point
+Options of the call take precedence over the spec. File names in a spec are relative to it. `door` makes a function the entry point
 of a verb: its keywords are those of the options model, and its docstring is filled from the model's help.
 """
 
@@ -39,9 +39,9 @@ class Request(Generic[OptionsT]):
     Parameters
     ----------
     data : path, uri, dataframe or None
-        What to open; None only where a verb does not open data.
+        The data to open; None only if a verb does not open data.
     source : SourceOptions
-        How it is read.
+        How the data are read.
     schema : Schema, optional
         Kinds, labels and other facts about the columns.
     options : VerbOptions
@@ -87,14 +87,14 @@ def ask(
     model : type
         Options of the verb.
     data : object
-        What to open, if it is not in the spec.
+        The data to open, if they are not in the spec.
     spec : path, mapping, Spec or None
     given : mapping
         Options of the verb and of the source that the caller gave; None means not given.
     schema : Schema, optional
-        In place of the spec's.
+        Schema that replaces that of the spec.
     needs_data : bool
-        False where the verb does not open them.
+        False if the verb does not open data.
     """
     if isinstance(spec, Request):
         return spec
@@ -120,7 +120,7 @@ def ask(
 
 
 def requested(spec: SpecLike, model: type[OptionsT]) -> Request[OptionsT]:
-    """The request that `door` has passed in place of the spec."""
+    """The request that `door` passed in place of the spec."""
     assert isinstance(spec, Request) and isinstance(spec.options, model)
     return spec
 
@@ -216,8 +216,8 @@ def door(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function the entry point (door) of a verb: its body finds the checked `Request` in `spec`.
 
-    Only here is it known which keywords the caller gave: one that is left out is taken from the spec, even if the function has a default
-    for it. Expected errors are raised as `LouverError`.
+    Only here is it known which keywords the caller gave: omitted ones are taken from the spec, even if the function has a default for them.
+    Expected errors are raised as `LouverError`.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def door(
     keywords : TypedDict, optional
         The keywords behind the function's `**options`; its signature lists them, with the model's defaults.
     needs_data : bool
-        False where the function does not open them.
+        False if the function does not open data.
     """
     names = {*model.model_fields, *SOURCE, "data", "spec", "schema"}
 
@@ -257,7 +257,8 @@ def door(
 def documented(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Fill the parameters of a function's docstring with the help texts of a model.
 
-    What the docstring itself says is kept. Every keyword must be an option, shared by all doors, or described in the docstring.
+    Descriptions in the docstring itself are kept. Every keyword must be an option, be shared by all doors, or be described in the
+    docstring.
     """
     described_option = {one.flag: one for one in (*described(model), *described(SourceOptions))}
     help_of = SHARED | {one.name: one.help for one in described_option.values()}

@@ -17,10 +17,10 @@ from louver.schema.where import parse_where
 __all__ = ["ALL_COLUMNS", "ENCODINGS", "CountedSourceKeywords", "SourceKeywords", "SourceOptions"]
 
 ALL_COLUMNS = "*"
-"""Stands for every column in `missing_code`."""
+"""Key that stands for every column in `missing_code`."""
 
 RIVALS = {"table": "query", "query": "table", "weight": "wide", "wide": "weight"}
-"""Each option replaces the spec's settings for the same subject."""
+"""Options of a call, with the settings of the spec that each of them replaces."""
 
 ENCODINGS = [
     "utf-8",
@@ -76,7 +76,7 @@ def _missing_codes(codes: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ..
 
 
 class SourceOptions(Options):
-    """Where the records are, how they are read and how rows are counted: `[source]`."""
+    """`[source]`: the location of the records, how they are read, and how rows are counted."""
 
     file: str | None = None
     uri: str | None = None
@@ -154,7 +154,7 @@ class SourceOptions(Options):
         return self
 
     def opening(self) -> dict[str, Any]:
-        """Arguments of `open_source`: everything except where the data are and how rows are counted."""
+        """Arguments of `open_source`: everything except the location of the data and how rows are counted."""
         return self.model_dump(exclude={"file", "uri", "weight", "wide"})
 
     def keywords(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class SourceOptions(Options):
         return self.model_dump_json(exclude={"file", "uri"})
 
     def replaced(self, given: dict[str, Any]) -> SourceOptions:
-        """The same with the values given in a call replacing these."""
+        """The same, with values given in a call replacing these."""
         kept = self.model_dump(exclude={RIVALS[name] for name in given if name in RIVALS})
         return validated(SourceOptions, {**kept, **given})
 

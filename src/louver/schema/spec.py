@@ -98,7 +98,7 @@ class Schema:
     recodes : tuple of Recode
         Applied while reading, at most one per attribute.
     hierarchy_rules : mapping of str to HierarchyRule
-        For attributes whose hierarchy follows from labels that are not listed here.
+        Rules for attributes whose hierarchy follows from labels that are not listed here.
 
     Examples
     --------
@@ -148,14 +148,14 @@ class Schema:
     def is_structural_zero(
         self, codes: NDArray[np.integer[Any]], attributes: Sequence[Attribute] | None = None
     ) -> Bools:
-        """Which cells cannot occur.
+        """Whether each cell is one that cannot occur.
 
         Parameters
         ----------
         codes : ndarray of int, shape (n, d)
             One cell per row.
         attributes : sequence of Attribute, optional
-            What the d columns are; `coded` by default. A structural zero that names another attribute does not apply to these cells.
+            Attributes of the d columns; `coded` by default. A structural zero that names another attribute does not apply to these cells.
         """
         columns = {a.name: (axis, a) for axis, a in enumerate(attributes or self.coded)}
         answer = np.zeros(len(codes), dtype=np.bool_)
@@ -170,7 +170,7 @@ class Schema:
         return answer
 
     def _code(self, attribute: Attribute) -> Attribute:
-        """The attribute after its recode; one without listed labels waits for the data."""
+        """The attribute after its recode; without listed labels, it depends on the data."""
         recode = self.recode_of(attribute.name)
         if recode is None or (not attribute.labels and recode.bins is None):
             return attribute
@@ -269,7 +269,7 @@ class Spec:
 
     @property
     def data(self) -> str | None:
-        """What to open: a path (the file is relative to the spec's folder) or a uri; None if not given."""
+        """The data to open: a path (relative to the spec's folder) or a uri; None if not given."""
         if self.source.file is not None:
             return str(self.path.parent / self.source.file)
         return self.source.uri
@@ -286,7 +286,7 @@ class Spec:
 
 
 def _placeholder(value: Any, key: str) -> str | None:
-    """The first key that holds a placeholder."""
+    """The first key whose value contains a placeholder."""
     if isinstance(value, Mapping):
         return next(
             filter(None, (_placeholder(below, f"{key}.{name}") for name, below in value.items())), None
@@ -302,7 +302,7 @@ def read_spec(path: str | Path) -> Spec:
     Raises
     ------
     InputError
-        One sentence that names the file, the key and what is expected there.
+        One sentence that names the file, the key and the expected value.
     """
     return _parsed(read_toml(path), Path(path))
 
@@ -355,7 +355,7 @@ def _located(file: str, key: str) -> Iterator[None]:
 def _build_attribute(
     name: str, given: AttributeOptions, folder: Path
 ) -> tuple[Attribute, HierarchyRule | None]:
-    """The attribute, and the rule for its hierarchy where that waits for the data."""
+    """The attribute, and the rule for its hierarchy if that depends on the data."""
     missing = None if given.missing == "error" else given.missing
     labels = tuple(given.labels or ())
     hierarchy, rule = _build_hierarchy(given.hierarchy, labels, folder)

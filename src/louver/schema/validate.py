@@ -1,6 +1,6 @@
 """Small public files and tables of options, checked, with messages that locate a problem and never quote the content.
 
-Pydantic's messages, and the list behind them, hold the value they reject, which may be confidential. Only the place and the kind of the
+Pydantic's messages, and the list behind them, hold the value they reject, which may be confidential. Only the location and the kind of the
 first error leave this module.
 """
 
@@ -76,7 +76,7 @@ def validated(model: type[Model], mapping: Mapping[str, Any], where: str | None 
     model : type
         The model, usually a subclass of `Options`.
     mapping : mapping
-        What was read.
+        The content that was read.
     where : str, optional
         Its origin, for messages: a file, or file and section ("audit.toml [bounds]"). Without it the
         keys are options of a verb, and messages call them by their name on the command line.
@@ -155,7 +155,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         problem = "has lists or tables nested too deeply; flatten them"
     except ValueError:  # Python refuses integers of more than a few thousand digits
         problem = "has a number with too many digits; shorten it"
-    # Raised here, not in the handler: the parser's own message may quote the file.
+    # Raised here and not in the handler, because the parser's own message may quote the file.
     raise InputError(f"{name} {problem}.", file=name)
 
 

@@ -70,7 +70,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite."""
+    """True if the inner condition is false."""
 
     inner: Condition
 

@@ -1,6 +1,6 @@
 """Bounds that need no search: sets of feasible row totals for conditionals, and decomposable sets of margins.
 
-For a row of conditionals only some numbers of people n fit the printed shares. Counts over the row attributes that nest
+In a row of conditionals, only some numbers of people n agree with the printed shares. Counts over the row attributes that nest
 restrict sums of these n, so the sets are summed and restricted along a tree. A set is a Python integer whose bit n is set if n
 is feasible. The bounds hold whatever else is published, and are tight if nothing else is. Wright & Smucker (2014) do this for
 one table of exact conditionals and its sample size.
@@ -40,7 +40,7 @@ MAX_PEOPLE = 2_000_000
 
 
 def row_set(shares: Shares, row: int, most: int) -> int:
-    """Totals up to `most` that fit the printed shares of one row."""
+    """Totals up to `most` that agree with the printed shares of one row."""
     if shares.is_empty[row]:
         return 1
     printed = shares.printed[row]
@@ -54,7 +54,7 @@ def row_set(shares: Shares, row: int, most: int) -> int:
 
 
 def _intervals(shares: Shares, printed: IntArray, n: IntArray) -> tuple[IntArray, IntArray]:
-    """Counts of each cell (cols, totals) that round to the printed shares when n people are in the row."""
+    """Bounds on the counts of each cell (cols, totals) that round to the printed shares with n people in the row."""
     assert shares.decimals is not None
     doubled = 2 * 10**shares.decimals
     below, above = (2 * printed - 1)[:, None] * n, (2 * printed + 1)[:, None] * n
@@ -81,7 +81,7 @@ def feasible_totals(sets: Sequence[int], sums: Sequence[tuple[frozenset[int], in
 
     Returns
     -------
-    list of int, or None where nothing fits.
+    list of int, or None if there is no feasible choice.
     """
     tree = _Tree.of(len(sets), sums)
     up: dict[int, int] = {}
@@ -104,7 +104,7 @@ def feasible_totals(sets: Sequence[int], sums: Sequence[tuple[frozenset[int], in
 
 
 def share_bounds(shares: Shares, row: int, totals: int) -> tuple[IntArray, IntArray]:
-    """Tight bounds of the cells of one row whose total is one of a set; each bound allows all other cells to adapt."""
+    """Tight bounds of the cells of one row whose total is in a given set; each bound allows all other cells to adapt."""
     n = _members(totals)
     if shares.is_empty[row]:
         zeros = np.zeros(shares.n_cols, dtype=np.int64)
@@ -176,7 +176,7 @@ def _sum_of(sets: Sequence[int], most: int) -> int:
 
 
 def _sumset(first: int, second: int, most: int) -> int:
-    """All sums, up to `most`, of one member of each."""
+    """All sums, up to `most`, of one member of each set."""
     if first.bit_count() < second.bit_count():
         first, second = second, first
     out = 0
@@ -186,7 +186,7 @@ def _sumset(first: int, second: int, most: int) -> int:
 
 
 def _differences(first: int, second: int) -> int:
-    """All differences of a member of the first and one of the second that are not negative."""
+    """All non-negative differences between a member of the first set and one of the second."""
     out = 0
     for start, step, count in _runs(_members(second)):
         # Less start, less start + step, ...: the same as spreading upwards and then shifting by the last.
@@ -222,7 +222,7 @@ def _runs(members: IntArray) -> list[tuple[int, int, int]]:
 
 
 def _all_but_one(sets: Sequence[int], most: int) -> list[int]:
-    """For each set the sum of all the others, combined from the left and from the right."""
+    """For each set, the sum of all others, combined from the left and from the right."""
     if not sets:
         return []
     before, after = [1], [1]
@@ -238,7 +238,7 @@ Sum = tuple[frozenset[int], int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConditionalBounds:
-    """Bounds of all cells of one table of conditionals (cells,), and whether they are tight given everything published."""
+    """Bounds of all cells of one table of conditionals (cells,), and whether they are tight given everything that is published."""
 
     lower: IntArray
     upper: IntArray
@@ -247,7 +247,7 @@ class ConditionalBounds:
 
 
 def cut(shares: Shares, domain: Domain, pieces: Sequence[Piece]) -> ConditionalBounds | None:
-    """Bounds by sets; None where no count bounds a row."""
+    """Bounds by sets; None if no count bounds a row."""
     assign = domain.assign(shares.cross)
     n_rows = shares.printed.shape[0]
     sums, is_all = _sums(shares, assign, domain, pieces)
@@ -332,7 +332,7 @@ Names = frozenset[str]
 
 
 def closed_form(domain: Domain, pieces: Sequence[Piece], cells: IntArray) -> tuple[IntArray, IntArray] | None:
-    """Bounds of these joint cells, tight in integers; None where the pieces are not such a set of exact margins."""
+    """Bounds of the given joint cells, tight in integers; None if the pieces are not a decomposable set of exact margins."""
     margins = [margin for piece in pieces for margin in piece.margins]
     if any(piece.shares for piece in pieces) or not all(_is_plain(margin, domain) for margin in margins):
         return None
@@ -353,7 +353,7 @@ def closed_form(domain: Domain, pieces: Sequence[Piece], cells: IntArray) -> tup
 
 
 def cliques_and_separators(sets: Sequence[Names]) -> list[tuple[Names, Names | None]] | None:
-    """Sets with what each shares with those after it, None for the last; None where they have no running intersection.
+    """Sets with what each shares with the sets after it (None for the last); None if they have no running intersection.
 
     Graham's reduction: a set whose shared elements all lie in one other set is removed, until one is left.
 
@@ -381,7 +381,7 @@ def cliques_and_separators(sets: Sequence[Names]) -> list[tuple[Names, Names | N
 
 
 def _is_plain(margin: Margin, domain: Domain) -> bool:
-    """Whether it states exact counts of all records, in the finest categories that any piece uses."""
+    """Whether a margin states exact counts of all records, in the finest categories that any piece uses."""
     if margin.cross.where or not np.array_equal(margin.lower, margin.upper):
         return False
     sizes = dict(zip((attribute.name for attribute in domain.attributes), domain.shape, strict=True))
@@ -392,7 +392,7 @@ def _is_plain(margin: Margin, domain: Domain) -> bool:
 
 
 def _in_classes(margin: Margin, domain: Domain) -> IntArray:
-    """Counts of a margin with one axis for every attribute of the domain, of length one where the margin is not split by it."""
+    """Counts of a margin with one axis for every attribute of the domain, which has length one if the margin is not split by it."""
     sizes = [attribute.size for attribute in cross_attributes(margin.cross, domain.attributes)]
     codes = [domain.codes(name, margin.cross) for name in margin.cross.by]
     content = margin.lower.reshape(sizes)[np.ix_(*codes)] if codes else margin.lower.reshape(())
@@ -407,14 +407,14 @@ def _in_classes(margin: Margin, domain: Domain) -> IntArray:
 
 
 def _summed(counts: IntArray, names: Names, domain: Domain) -> IntArray:
-    """Counts by some of the attributes only."""
+    """Counts by the named attributes only."""
     axes = [axis for axis, attribute in enumerate(domain.attributes) if attribute.name not in names]
     total: IntArray = counts.sum(axis=tuple(axes), keepdims=True)
     return total
 
 
 def _at(counts: IntArray, codes: tuple[IntArray, ...]) -> IntArray:
-    """Counts of the cells with these classes."""
+    """Counts of the cells with the given classes."""
     picked: IntArray = counts[
         tuple(code if size > 1 else 0 for code, size in zip(codes, counts.shape, strict=True))
     ]

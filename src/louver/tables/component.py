@@ -26,10 +26,10 @@ from louver.tables.system import IntArray, Intervals, System
 __all__ = ["PATIENCE", "Component"]
 
 SHORT, LONG = 1000, 6000
-"""Steps of the first repair per hundred equalities, and steps of the repair of a side that is still open."""
+"""Number of steps of the first repair per hundred equalities, and of the repair of a side that is still open."""
 
 FIRST_BATCH, BATCH_STEPS = 16, 400
-"""Initial number of sides that one table is expected to settle, and steps of a repair for several sides."""
+"""Initial number of sides that one table is expected to settle, and number of steps of a repair for several sides."""
 
 FEW_ROUNDS, MANY_ROUNDS, LIGHT = 8, 40, 1e-3
 """Rounds of proportional fitting (few, many), and the weight of an empty cell in it."""
@@ -41,23 +41,23 @@ SMALL_REST = 200
 """Largest number of unknowns for which open sides are handed to a constraint solver."""
 
 BLENDS = (1.0, 0.8)
-"""Starting points of a repair, as mixtures of the truth and a vertex."""
+"""Weights of the starting points of a repair, mixtures of the truth and a vertex."""
 
 HEAVIEST, NARROW_EFFORT, TINY = 300, 0.5, 1e-7
-"""Unknowns added to a vertex's in a narrow search, the solver's deterministic seconds for it, and a tolerance."""
+"""Number of unknowns added to those of a vertex in a narrow search, the solver's deterministic seconds for it, and a tolerance."""
 
 WALK = 60
-"""Rounds of steps that show which unknowns can change."""
+"""Number of rounds of steps that show which unknowns can change."""
 
 PATIENCE = (1, 4, 16, 64, 256)
-"""Multiples of the usual effort spent on a question that stays open, while there is time."""
+"""Multiples of the usual effort spent on a question that remains open, while there is time."""
 
 GOLDEN = 0.6180339887498949
 
 
 @dataclass(slots=True, eq=False)
 class Component:
-    """Working state of one connected system; `known` is what is proved and attained so far."""
+    """Working state of one connected system; `known` holds what has been proved and attained so far."""
 
     system: System
     run: Run
@@ -92,7 +92,7 @@ class Component:
         return time.monotonic() > self.deadline
 
     def _seconds_left(self) -> float:
-        """For a solver with its own time limit; the usual effort has none, so that answers do not depend on speed."""
+        """The time limit of a solver; the usual effort has none, so that answers do not depend on speed."""
         return np.inf if self.patience == 1 else self.deadline - time.monotonic()
 
     def solve(self, below: IntArray, above: IntArray) -> None:
@@ -122,12 +122,12 @@ class Component:
     ) -> NDArray[np.int8]:
         """Whether each quantity is confined to [floor, ceiling]: 1 proved, 0 refuted by a table, -1 not known.
 
-        `patience` lists times the usual effort, one after another for what stays open.
+        `patience` lists multiples of the usual effort, used in turn for quantities that remain open.
         """
         if self.system.truth is not None:
             self.known.record(
                 2 * self.system.truth
-            )  # consistent with shares whose number of people is not given
+            )  # also consistent with shares whose number of people is not given
         for is_upper in (True, False):
             goal = ceiling + 1 if is_upper else floor - 1
             is_open = self._verdict(wanted, floor, ceiling) < 0
@@ -168,7 +168,7 @@ class Component:
     # Many at once -----------------------------------------------------------------------------------------------
 
     def _sweep(self, below: IntArray, above: IntArray) -> None:
-        """Find vertices that favour all open sides together: near each one lies a table that settles many."""
+        """Find vertices that favour all open sides together: near each vertex there is a table that settles many of them."""
         n_misses = number = 0
         while n_misses < MAX_MISSES and not self.is_late():
             sides = self.known.open_sides(below, above)
@@ -196,7 +196,7 @@ class Component:
     def _in_batches(self, sides: Sides, *, is_bound: bool) -> None:
         """Find tables that settle several sides each; `is_bound` says that goals are the proved bounds and follow them.
 
-        Sides that fail one by one are left for later.
+        Sides that fail one by one are postponed.
         """
         width = FIRST_BATCH
         while not self.is_late():
@@ -213,7 +213,7 @@ class Component:
                 sides = sides.pick(np.arange(len(sides)) != chosen[0])
 
     def _compatible(self, sides: Sides, width: int) -> tuple[list[int], list[System]]:
-        """Up to `width` sides, including the first, that intervals allow together, and the bounds after each of them."""
+        """Up to `width` sides, including the first, that intervals allow together, with the bounds after each of them."""
         probe = Probe(self._intervals, self.system, self.run)
         chosen: list[int] = []
         stages: list[System] = []
@@ -256,7 +256,7 @@ class Component:
                 step = 1
 
     def _attempt_halves(self, stages: list[System]) -> int:
-        """How many of the goals a single table meets: tries all, then the first half of them, and so on."""
+        """The number of goals that a single table meets: tries all, then the first half of them, and so on."""
         n_goals = len(stages)
         while n_goals and not self.is_late():
             within = stages[n_goals - 1]
@@ -268,14 +268,14 @@ class Component:
 
     @property
     def _short(self) -> int:
-        """The cost of programs grows faster than that of repairs: the more rows, the longer a repair is tried first."""
+        """Steps of a repair before a program is solved: the cost of programs grows faster, so with more rows a repair is tried longer."""
         n_basic = 0 if self.coordinates is None else len(self.coordinates.basic)
         return SHORT * max(1, n_basic // 100)
 
     # One at a time ----------------------------------------------------------------------------------------------
 
     def _side(self, quantity: int, is_upper: bool) -> None:
-        """One bound of one quantity that is still open: a program, then a search for a table at the bound."""
+        """Settle one open bound of one quantity: solve a program, then search for a table at the bound."""
         answer = self._prove(quantity, is_upper)
         if answer is not None and not self.known.is_settled(quantity, is_upper):
             self._search(quantity, is_upper, self.known.bound(quantity, is_upper), answer)
@@ -314,7 +314,7 @@ class Component:
         return self.known.record(table)
 
     def _fitted(self, within: System, n_rounds: int) -> IntArray:
-        """The truth, fitted to narrower bounds as well as a few rounds of scaling allow."""
+        """The truth, fitted to narrower bounds as closely as a few rounds of scaling allow."""
         assert self.system.truth is not None
         point = np.clip(np.maximum(self.system.truth, LIGHT), within.lower, within.upper)
         matrix = within.matrix
@@ -356,7 +356,7 @@ class Component:
         return answer
 
     def _enumerate(self, quantity: int, is_upper: bool) -> None:
-        """Settle what is left by a constraint solver: exact in integers, within the effort allowed per side."""
+        """Settle the remaining sides by a constraint solver: exact in integers, within the effort allowed per side."""
         if is_upper and self.known.upper[quantity] >= UNBOUNDED:
             return
         form = self._each[[quantity]]

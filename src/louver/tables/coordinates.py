@@ -1,4 +1,4 @@
-"""Integer coordinates of a system: free unknowns, and what a step of each does to everything else."""
+"""Integer coordinates of a system: free unknowns, and the effect of a step of each on everything else."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from louver.tables.system import IntArray, System, int64_indices
 __all__ = ["Coordinates"]
 
 MAX_EFFECTS = 60_000_000
-"""Largest number of entries of an effect that is built; beyond it nothing is repaired."""
+"""Maximum number of entries of an effect that is built; with more, nothing is repaired."""
 
 MAX_ROWS, MAX_COEFFICIENT = 6_000, 2**25
-"""Equality rows and sizes of coefficients up to which an elimination is tried; none of its products can exceed 64 bits."""
+"""Number of equality rows and size of coefficients up to which elimination is tried; none of its products can exceed 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,7 +28,7 @@ class Coordinates:
     Attributes
     ----------
     free : int64 (n_free,)
-        Columns that may be chosen.
+        Columns that can be chosen freely.
     basic : int64 (n_basic,)
         Quantities that follow from them: columns, and sums of rows numbered after the columns.
     effect : csr_array (n_basic, n_free)
@@ -90,7 +90,7 @@ class Coordinates:
     def repaired(
         self, start: IntArray, within: System, max_steps: int, seed: int, run: Run
     ) -> IntArray | None:
-        """A point near `start` that seems to satisfy everything, including the narrower bounds of `within`; None if not found."""
+        """A point near `start` that appears to satisfy everything, including the narrower bounds of `within`; None if none is found."""
         low = np.concatenate([within.lower, within.row_lower, [0]])[self.basic]
         high = np.concatenate([within.upper, within.row_upper, [0]])[self.basic]
         free_low, free_high = within.lower[self.free], within.upper[self.free]
@@ -117,7 +117,7 @@ class Coordinates:
         return None if steps < 0 else self._point(free, basic)
 
     def steps(self, n_rounds: int, run: Run) -> Moves:
-        """A combination of the steps of single free unknowns that some table can take, met on a walk from the truth; (columns,)."""
+        """A combination (columns,) of the steps of single free unknowns that were possible on a walk through tables from the truth."""
         system = self.system
         low = np.concatenate([system.lower, system.row_lower, [0]])[self.basic]
         high = np.concatenate([system.upper, system.row_upper, [0]])[self.basic]
@@ -148,7 +148,7 @@ class Coordinates:
         return moves
 
     def _point(self, free: IntArray, basic: IntArray) -> IntArray:
-        """All unknowns."""
+        """The values of all unknowns."""
         assert self.system.truth is not None
         point = self.system.truth.copy()
         point[self.free] = free
@@ -179,7 +179,7 @@ def _eliminated(
 
 
 def _largest_product(first: csr_array, second: csr_array) -> float:
-    """A bound that no entry of the product of two matrices exceeds."""
+    """An upper bound on the entries of the product of two matrices."""
     sizes = [float(np.abs(matrix.data).max(initial=0)) for matrix in (first, second)]
     return sizes[0] * sizes[1] * float(np.diff(first.indptr).max(initial=0))
 

@@ -1,10 +1,9 @@
 """Which groups of people are examined: a set of labels for each attribute, and everyone with a label from each set.
 
-Labels that no piece tells apart count as one (the classes of the domain), and nothing is lost: no reader can know who has which of them,
-unless nobody has any. For an attribute with few classes, every set is examined. Of others it is each
-class, each pair, each category and filter of a piece, each node of a hierarchy and each range of an order; what two of the
-categories, filters and nodes have in common, and what one has beyond the other; what is not in one of these; and of each set
-what is left without the classes that are known by themselves.
+Labels that no piece distinguishes count as one (the classes of the domain). Nothing is lost, because no reader can know who has which of
+them, unless nobody has any. For an attribute with few classes, every set is examined. For the others the sets are: each class, each pair,
+each category and filter of a piece, each node of a hierarchy and each range of an order; the intersections and differences of categories,
+filters and nodes; the complements of all these; and each set without the classes that are known by themselves.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ from louver.tables.system import IntArray
 __all__ = ["Box", "Descriptions", "Unmoved", "descriptions"]
 
 MAX_WORK = 1_000_000_000
-"""Cells that one search may sum (a second or two of work)."""
+"""Maximum number of cells that one search may sum (a second or two of work)."""
 
 MAX_ROOM = 30_000_000
-"""Sums that one search may keep."""
+"""Maximum number of sums that one search may keep."""
 
 EVERY_SET = (12, 9, 7, 5, 3)
-"""Class counts up to which every set is examined; the largest that time allows is used."""
+"""Numbers of classes up to which every set is examined; the largest that time allows is used."""
 
 MAX_CLASSES, MAX_FORMED = 30, 64
-"""Classes up to which pairs and ranges are formed, and categories up to which all pairs are compared."""
+"""Number of classes up to which pairs and ranges are formed, and number of categories up to which all pairs are compared."""
 
 CAPACITY = 4096
 """Maximum number of boxes that one search returns."""
 
 Box = tuple[tuple[int, ...], ...]
-"""Classes of each attribute."""
+"""A set of classes for each attribute."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +81,7 @@ class Descriptions:
     Attributes
     ----------
     most : int
-        Attributes of one description; all of them unless there are too many descriptions.
+        Maximum number of attributes in one description; all of them, unless there are too many descriptions.
     """
 
     domain: Domain
@@ -104,12 +103,12 @@ class Descriptions:
         )
 
     def unmoved(self, counts: IntArray, moves: Moves, small: int, run: Run) -> Unmoved | None:
-        """Boxes with 0 < count < small whose cells have moves that add up to 0; None where that takes too long.
+        """Boxes with 0 < count < small whose cells have moves that add up to 0; None if that takes too long.
 
         Parameters
         ----------
         counts, moves : (n_cells,)
-            Of the joint cells.
+            Counts and moves of the joint cells.
         """
         shape = self.domain.shape
         found: dict[Box, None] = {}
@@ -132,7 +131,7 @@ class Descriptions:
     def left_of(self, box: Box, moves: Moves) -> Iterator[Box]:
         """The rest of an unmoved box without the labels of one attribute that have no move.
 
-        Only for attributes whose sets are not all examined: for the others it is a box that is listed anyway.
+        Only needed for attributes whose sets are not all examined: for the others, it is a box that is listed in any case.
         """
         own = moves.reshape(self.domain.shape)[np.ix_(*box)]
         for axis, family in enumerate(self.families):
@@ -145,7 +144,8 @@ class Descriptions:
                 yield (*box[:axis], left, *box[axis + 1 :])
 
     def _orders(self, axes: Sequence[int]) -> Iterator[list[int]]:
-        """Small families first; each attribute with only some of its sets comes last once, and there the rest of a set is examined."""
+        """Small families first; each attribute with only some of its sets comes last once, because the rest of a set is examined for the
+        last attribute."""
         by_size = sorted(axes, key=lambda axis: self.families[axis].size)
         last = [axis for axis in by_size if not self.families[axis].is_every_set] or by_size[-1:]
         for axis in last:
@@ -200,7 +200,7 @@ class Descriptions:
 
 
 def descriptions(domain: Domain, pieces: Sequence[Piece]) -> Iterator[Descriptions]:
-    """The searches to choose from, largest first: every set of labels for fewer and fewer attributes, then fewer attributes at once."""
+    """The possible searches, largest first: every set of labels for fewer and fewer attributes, then fewer attributes together."""
     formed = [_formed(domain, axis, pieces) for axis in range(len(domain.shape))]
     before: list[int] = []
     for most in EVERY_SET:

@@ -1,9 +1,9 @@
-"""What is known about the quantities of a system: proved bounds, values that tables attain, and what can vary between tables.
+"""Knowledge about the quantities of a system: proved bounds, values that tables attain, and quantities that vary between tables.
 
-Let x0 be one table that agrees with everything published and x1, x2, ... others. A sum g is determined exactly if g (xi - x0)
-is 0 for all of them. The moves are one combination of all differences, with coefficients spread over 64 bits: where g times the
-combination is not 0, some table changes g, and that is proved. Where it is 0, almost surely none of the tables found changes g,
-and g has to be decided separately.
+Let x0 be one table that agrees with everything published, and x1, x2, ... others. A sum g is determined if and only if g (xi - x0) is 0 for
+all of them. The moves are one combination of all differences, with coefficients spread over 64 bits: where g times the combination is not
+0, it is proved that some table changes g. Where it is 0, almost surely none of the tables found changes g, and g has to be decided
+separately.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class BoundEvidence:
             self.record(system.truth)
 
     def record(self, point: IntArray) -> bool:
-        """Add a table, checked in integers, and update every quantity whose attained bound it improves. False if it is not valid."""
+        """Add a table that is checked in integers, and update every quantity whose attained bound it improves; False if it is not valid."""
         values = self.system.quantities(point, self.reach)
         if values is None:
             return False
@@ -137,19 +137,19 @@ Moves = NDArray[np.uint64]
 
 
 def coefficients(start: int, length: int) -> Moves:
-    """Distinct numbers for the positions of one long stream; odd, so that none is 0."""
+    """Distinct numbers for the positions of one long stream; all are odd, so that none is 0."""
     keys = np.arange(start + 1, start + length + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     return mixed(keys) | np.uint64(1)
 
 
 @dataclass(slots=True, eq=False)
 class Witnesses:
-    """Moves of the unknowns of one problem, and a table to start from.
+    """Moves of the unknowns of one problem, and a table from which to start.
 
     Attributes
     ----------
     base : int64 (unknowns,)
-        A table that agrees with all that is published: the records where they are known.
+        A table that agrees with everything published: the records, if they are known.
     is_based : bool (unknowns,)
         Whether `base` is known.
     moves : uint64 (unknowns,)
@@ -165,7 +165,7 @@ class Witnesses:
 
     @classmethod
     def of(cls, system: System) -> Witnesses:
-        """No moves yet; unknowns that intervals fix do not move."""
+        """Start without moves; unknowns that intervals fix do not move."""
         is_fixed = system.lower == system.upper
         base = system.lower.copy() if system.truth is None else system.truth.copy()
         is_based = is_fixed if system.truth is None else np.ones(len(base), dtype=bool)
@@ -177,7 +177,7 @@ class Witnesses:
         )
 
     def add(self, columns: IntArray, known: BoundEvidence) -> None:
-        """The tables found for one part."""
+        """Add the tables found for one part."""
         self.n_added += 1
         factor = coefficients(2**40 + self.n_added, 1)[0]
         self.moves[columns] += factor * known.moves[: len(columns)]
@@ -210,14 +210,14 @@ class Witnesses:
 
 @dataclass(slots=True, eq=False)
 class Probe:
-    """Confines one quantity after another, as long as no row rules it out."""
+    """A probe that confines one quantity after another, as long as no row rules this out."""
 
     intervals: Intervals
     system: System
     run: Run
 
     def reach(self, quantity: int, least: int, most: int) -> bool:
-        """Whether a quantity may lie in [least, most] as far as intervals show; if so, it is confined to it."""
+        """Confine a quantity to [least, most] and return True, unless intervals rule this out."""
         system, n_columns = self.system, self.system.n_columns
         is_waiting = np.zeros(system.n_rows, dtype=bool)
         if quantity < n_columns:

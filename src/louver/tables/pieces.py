@@ -1,4 +1,4 @@
-"""What is published, and the joint cells it is about.
+"""Published pieces, and the joint cells that they describe.
 
 A `Piece` holds margins (bounds on the cells of a cross) and row conditionals. The joint domain crosses every attribute that a
 piece names, with labels merged where no piece distinguishes them.
@@ -32,7 +32,7 @@ class Cross:
     by : tuple of str
         Attributes; none for a single sum.
     recodes : mapping of str to Recode
-        Of attributes of `by` or `where`.
+        Recodes of attributes of `by` or `where`.
     where : mapping of str to tuple of str
         Labels that the filter keeps, after the recode.
     """
@@ -43,7 +43,7 @@ class Cross:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All attributes that it refers to."""
+        """All attributes that the cross refers to."""
         return tuple(dict.fromkeys((*self.by, *self.where)))
 
     def over(self, by: tuple[str, ...]) -> Cross:
@@ -58,9 +58,9 @@ class Margin:
     Attributes
     ----------
     lower, upper : int64 (cells,)
-        What the printed number or the mark implies; `UNBOUNDED` where nothing bounds a cell.
+        Bounds implied by the printed number or the mark; `UNBOUNDED` if nothing bounds a cell.
     printed : int64 (cells,) or None
-        The numbers of a table, `counts.HIDDEN` where a mark stands; None where it is not printed as a table.
+        The numbers of a table, with `counts.HIDDEN` for a mark; None if it is not printed as a table.
     """
 
     cross: Cross
@@ -76,13 +76,13 @@ class Shares:
     Attributes
     ----------
     cross : Cross
-        By the attributes of the rows, then those of the columns.
+        The attributes of the rows, then those of the columns.
     n_cols : int
         Cells of one row.
     printed : int64 (rows, n_cols)
-        Reduced counts where shares are exact; otherwise shares in units of the last decimal. A row of zeros is empty.
+        Reduced counts if shares are exact; otherwise shares in units of the last decimal. A row of zeros is empty.
     decimals : int or None
-        None where shares are exact.
+        None if shares are exact.
     is_half_even : bool
     is_empty : bool array (rows,)
         Rows published as empty.
@@ -106,9 +106,9 @@ class Piece:
     margins : tuple of Margin
     shares : tuple of Shares
     is_file : bool
-        For records published earlier.
+        Whether it is a file of records published earlier.
     states_more : bool
-        Whether readers can work out more from it than the margins say.
+        Whether readers can derive more from it than the margins state.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Domain:
         return np.where(is_inside, total, -1).ravel()
 
     def inside(self, cross: Cross) -> IntArray:
-        """Joint cells that pass the filter of the cross, ascending, without examining the others."""
+        """Joint cells that pass the filter of the cross, ascending; the others are not examined."""
         chosen = [np.arange(size, dtype=np.int64) for size in self.shape]
         for name in cross.where:
             axis = [entry.name for entry in self.attributes].index(name)
@@ -260,7 +260,7 @@ def refined(attributes: Sequence[Attribute], crosses: Iterable[Cross], extra: It
 
 
 def _traits(attribute: Attribute, crosses: Sequence[Cross]) -> list[NDArray[np.int64]]:
-    """What the crosses say about each label of one attribute: its code, and whether a filter keeps it."""
+    """For each label of one attribute, its code in every cross, and whether a filter keeps it."""
     traits = []
     for cross in crosses:
         if attribute.name not in cross.names:

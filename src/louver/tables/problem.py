@@ -1,6 +1,6 @@
 """Pieces as one system of integer rows over the joint cells, and targets as sums of its unknowns.
 
-Joint cells that no piece tells apart are one unknown. If a sum contains only some cells of such a group, the group's
+Joint cells that no piece distinguishes are one unknown. If a sum contains only some cells of such a group, the group's
 remaining cells may take all or nothing: its lower bound is that of the whole groups in it, its upper bound that of all groups
 it touches.
 """
@@ -24,22 +24,22 @@ __all__ = ["Forms", "TablesProblem", "build", "forms_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TablesProblem:
-    """A system and where its parts come from.
+    """A system, with the origin of its parts.
 
     Attributes
     ----------
     system : System
-        Unknowns: groups of joint cells first, then helpers of the conditionals.
+        Unknowns: groups of joint cells first, then auxiliary unknowns of the conditionals.
     group : int64 (n_cells,)
         Group of each joint cell; -1 for a cell known to be empty from a published zero or an impossible combination.
     size : int64 (groups,)
         Joint cells in each group.
     row_piece : int64 (rows,)
-        The piece that each row comes from.
+        The piece from which each row comes.
     is_tight : bool (unknowns,)
-        Unknowns whose bounds were found by sets of totals, which some table attains.
+        Unknowns whose bounds were found by sets of totals and are attained by some table.
     helper : tuple of (first row, first unknown, Shares)
-        Rows that define the cells of each table of conditionals, and the unknowns that they are.
+        Rows that define the cells of each table of conditionals, and the corresponding unknowns.
     """
 
     system: System
@@ -56,7 +56,7 @@ class TablesProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forms:
-    """Queried sums: one row per target over the unknowns, for the lower and for the upper bound."""
+    """Queried sums: one row of unknowns per target for the lower bound, and one for the upper bound."""
 
     lower: csr_array
     upper: csr_array
@@ -75,7 +75,7 @@ def build(
     truth : int64 (n_cells,), optional
         True counts of the joint cells. A piece that contradicts them is an error.
     is_possible : bool (n_cells,), optional
-        False for cells that structural zeros rule out.
+        False for cells ruled out by structural zeros.
     """
     parts = _Parts(domain, is_possible)
     for number, piece in enumerate(pieces):
@@ -114,7 +114,7 @@ def _margin_blocks(
 
 
 def forms_of(problem: TablesProblem, assign: IntArray, cells: IntArray) -> Forms:
-    """Targets: the given cells of a cross."""
+    """The given cells of a cross as targets."""
     n_unknowns = problem.system.n_columns
     position = np.full(int(assign.max(initial=-1)) + 1, -1, dtype=np.int64)
     wanted = cells[cells < len(position)]
@@ -133,7 +133,7 @@ def forms_of(problem: TablesProblem, assign: IntArray, cells: IntArray) -> Forms
 
 
 def _in_closed_form(problem: TablesProblem, domain: Domain, pieces: Sequence[Piece]) -> TablesProblem:
-    """Bounds of every unknown at once where the pieces are a decomposable set of exact margins."""
+    """Bounds of all unknowns together, if the pieces are a decomposable set of exact margins."""
     is_first = np.unique(problem.group, return_index=True)[1]
     cells = is_first[len(is_first) - problem.n_groups :]
     bounds = closed_form(domain, pieces, cells) if len(cells) else None
@@ -161,7 +161,7 @@ def _cut(problem: TablesProblem, domain: Domain, pieces: Sequence[Piece]) -> Tab
 
 
 class _Parts:
-    """Collects rows over joint cells; merges cells at the end."""
+    """A collector of rows over joint cells; cells are merged at the end."""
 
     def __init__(
         self, domain: Domain, is_possible: np.ndarray[tuple[int], np.dtype[np.bool_]] | None
@@ -181,7 +181,7 @@ class _Parts:
         self.blocks.append((piece, assign, lower, upper))
 
     def add_shares(self, piece: int, assign: IntArray, shares: Shares) -> None:
-        """Cells of conditionals are unknowns of their own: `helper = sum of joint cells` has both bounds 0."""
+        """Cells of conditionals are additional unknowns: `helper = sum of joint cells` has both bounds 0."""
         n_cells = shares.printed.size
         upper = np.zeros(n_cells, dtype=np.int64)
         inside = assign >= 0
@@ -254,7 +254,7 @@ def _with_helpers(
     owner: list[IntArray],
     truth: IntArray | None,
 ) -> tuple[System, IntArray, list[tuple[int, int, Shares]]]:
-    """Add the helper unknowns of conditionals and the rows that tie them together."""
+    """Add the auxiliary unknowns of conditionals and the rows that connect them."""
     n_groups = matrix.shape[1]
     helper: list[tuple[int, int, Shares]] = []
     offsets = np.concatenate([[0], np.cumsum([len(lower) for lower in lowers])]).astype(np.int64)
@@ -291,7 +291,7 @@ def _with_helpers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Links:
-    """Rows over helper unknowns: the cells of one table of conditionals, and multipliers where shares are exact."""
+    """Rows over auxiliary unknowns: the cells of one table of conditionals, and multipliers if shares are exact."""
 
     matrix: csr_array
     lower: IntArray

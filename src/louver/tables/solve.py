@@ -1,9 +1,9 @@
-"""Certified bounds of sums of unknowns: propagate, split into independent parts, solve each part, add up."""
+"""Certified bounds on sums of unknowns: propagate, split into independent parts, solve each part, and add up."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,11 @@ class Answer:
     Attributes
     ----------
     lower, upper : int64 (targets,)
-        Proved: no table that agrees with the pieces lies outside. `UNBOUNDED` where there is no upper bound.
+        Proved bounds: no table that agrees with the pieces lies outside. `UNBOUNDED` if there is no upper bound.
     is_lower_tight, is_upper_tight : bool (targets,)
         Whether a table that agrees with the pieces attains the bound.
     programs, repairs : int
-        Linear programs solved, and searches for a table.
+        Number of linear programs solved, and of searches for a table.
     """
 
     lower: IntArray
@@ -72,7 +72,7 @@ def decide(
     """Whether each target is confined to [floor, ceiling]: 1 proved, 0 refuted, -1 not known.
 
     Cheaper than bounds. A target that spans several parts, or only some cells of a group, is answered by its bounds.
-    Tables that are found go to `witnesses`; `is_patient` spends what is left of the time on what stays open.
+    Tables that are found are added to `witnesses`; with `is_patient`, the remaining time is spent on targets that are still open.
     """
     patience = PATIENCE if is_patient else PATIENCE[:1]
     deadline = time.monotonic() + seconds
@@ -112,7 +112,7 @@ def fixed(
 ) -> NDArray[np.int8]:
     """Whether each target has the same count in all tables: 1 proved, 0 refuted, -1 not known.
 
-    A sum is the same everywhere exactly if what each part adds to it is. Tables that are found go to `witnesses`.
+    A sum is the same in all tables if and only if the contribution of each part is. Tables that are found are added to `witnesses`.
     """
     system = _propagated(problem, run)
     n_targets = forms.lower.shape[0]
@@ -128,7 +128,7 @@ def fixed(
         wanted[wanted >= part.n_columns] += part.n_rows
         component = _component(part, [added], columns, witnesses, run, deadline)
         base = own @ witnesses.base[columns]
-        # Bounds that are tight without a table come second: a table refutes other groups as well.
+        # Bounds that are tight without a table come second, because a table also refutes other groups.
         verdict = component.decide(wanted, base[touched], base[touched])
         if (verdict < 0).any():
             component.known.trust(np.flatnonzero(problem.is_tight[columns]))
@@ -141,7 +141,7 @@ def fixed(
 
 
 def witnesses_of(problem: TablesProblem, run: Run) -> Witnesses:
-    """What is known to vary before any table is found: nothing."""
+    """Witnesses before any table is found: nothing is known to vary."""
     return Witnesses.of(_propagated(problem, run))
 
 
@@ -162,7 +162,7 @@ def _component(
     run: Run,
     deadline: float = np.inf,
 ) -> Component:
-    """Working state of a part with further rows; what can vary among its tables is determined once."""
+    """Working state of a part with additional rows; the variation among its tables is determined once."""
     component = Component(_with_point(_with_rows(part, added), run), run, deadline)
     if witnesses is not None and not witnesses.is_met[columns].all():
         component.walk()
@@ -196,7 +196,7 @@ def solve(
     seconds: float = np.inf,
     witnesses: Witnesses | None = None,
 ) -> Answer:
-    """Bounds of all targets, found in about the given number of seconds at most; tables that are found go to `witnesses`."""
+    """Bounds of all targets, found in at most about the given number of seconds; tables that are found are added to `witnesses`."""
     deadline = time.monotonic() + seconds
     system = _propagated(problem, run)
     is_free = system.lower < system.upper
@@ -211,7 +211,7 @@ def solve(
 
 
 class _Sums:
-    """Bounds of the targets, added up part by part: parts share nothing, so their bounds add."""
+    """Bounds of the targets, added up part by part: parts share no unknowns, so their bounds add up."""
 
     def __init__(self, forms: Forms, constant: IntArray) -> None:
         self.forms = forms
@@ -299,18 +299,16 @@ def _quantities(forms: csr_array, n_columns: int) -> tuple[IntArray, IntArray, c
 def _with_rows(part: System, added: list[csr_array]) -> System:
     """The part with additional rows that are only queried and impose no bounds."""
     n_added = sum(rows.shape[0] for rows in added)
-    return System(
+    return replace(
+        part,
         matrix=csr_array(vstack([part.matrix, *added]).tocsr().astype(np.int64)),
         row_lower=np.concatenate([part.row_lower, np.full(n_added, -UNBOUNDED)]),
         row_upper=np.concatenate([part.row_upper, np.full(n_added, UNBOUNDED)]),
-        lower=part.lower,
-        upper=part.upper,
-        truth=part.truth,
     )
 
 
 def _with_point(part: System, run: Run) -> System:
-    """A part without a known table, given one if it can be found."""
+    """A part without a known table, completed with one if it can be found."""
     if part.truth is not None:
         return part
     found = feasible_point(part, SEARCH_EFFORT, run)
@@ -318,11 +316,4 @@ def _with_point(part: System, run: Run) -> System:
         raise InfeasibleError("no table agrees with everything published; some pieces contradict each other.")
     if found.point is None or not part.holds(found.point):
         return part
-    return System(
-        matrix=part.matrix,
-        row_lower=part.row_lower,
-        row_upper=part.row_upper,
-        lower=part.lower,
-        upper=part.upper,
-        truth=found.point,
-    )
+    return replace(part, truth=found.point)

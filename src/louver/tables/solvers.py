@@ -26,7 +26,7 @@ EFFORT = 1.0
 """Deterministic seconds of the solver for one side."""
 
 LARGEST = 2**34
-"""The solver refuses larger domains; larger than any count of people."""
+"""Largest domain that the solver accepts; larger than any count of people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def best_value(
     patience: int = 1,
     seconds: float = np.inf,
 ) -> Found:
-    """Largest or smallest value of a sum that is found within a multiple of the usual effort."""
+    """The largest or smallest value of a sum that is found within a multiple of the usual effort."""
     model, unknowns = _model(system, system.truth, run)
     total = _sum(unknowns, columns, coefs)
     if is_upper:
@@ -145,7 +145,7 @@ class Relaxed:
         return answer if answer.status is Status.OPTIMAL else None
 
     def safe_bound(self, cost: IntArray, duals: NDArray[np.float64]) -> int:
-        """A lower bound on cost @ x, in integers whatever the duals are."""
+        """A lower bound on cost @ x, computed in integers and valid for any duals."""
         system = self.system
         rounded = np.rint(np.clip(SCALE * duals, -MAX_DUAL, MAX_DUAL)).astype(np.int64)
         rounded[(rounded > 0) & (system.row_lower <= -UNBOUNDED)] = 0
@@ -182,7 +182,7 @@ def scaled_lower_bound(
 ) -> int:
     """Least of duals.s + residual.x over row_lower <= s <= row_upper and lower <= x <= upper, in integers.
 
-    With s = A x and residual = scale c - A'duals this bounds scale c.x from below, whatever the duals are.
+    With s = A x and residual = scale c - A'duals this bounds scale c.x from below for any duals.
     """
     of_rows = np.maximum(duals, 0) @ row_lower + np.minimum(duals, 0) @ row_upper
     return int(of_rows + np.maximum(residual, 0) @ lower + np.minimum(residual, 0) @ upper)

@@ -1,4 +1,4 @@
-"""Integer unknowns and what is published about them: rows with bounds on both sides."""
+"""Integer unknowns and the published information about them: rows with bounds on both sides."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class System:
     matrix : csr_array of int64 (m, n)
     row_lower, row_upper : int64 (m,)
     lower, upper : int64 (n,)
-        `UNBOUNDED` in size where there is none.
+        `UNBOUNDED` in size if there is no bound.
     truth : int64 (n,) or None
         A point that satisfies the whole system: the records themselves.
     """
@@ -53,9 +53,9 @@ class System:
         return self.quantities(point, int(_reach(self.matrix).min(initial=UNBOUNDED))) is not None
 
     def quantities(self, point: IntArray, reach: int) -> IntArray | None:
-        """The unknowns and then the sums of the rows, if the point meets every row and bound.
+        """The unknowns followed by the sums of the rows, if the point meets every row and bound.
 
-        `reach` is the least of the rows': a point beyond it could not be summed in 64 bits, and counts as no point.
+        `reach` is the least reach of the rows: a point beyond it could not be summed in 64 bits and is rejected.
         """
         if (point < self.lower).any() or (point > self.upper).any() or np.abs(point).max(initial=0) >= reach:
             return None

@@ -151,11 +151,11 @@ def check(
     ----------
     spec : path, mapping or Spec
     invariants : mapping or path, optional
-        Known values of invariants, by name: one for each region of the level, in the order of their codes; or a
-        file with the columns invariant, level, region and value.
+        Known values of invariants, by name: one value for each region of the level, in the order of the regions' codes; or a file with the
+        columns invariant, level, region and value.
     table : (level, region, counts), optional
-        Counts of all cells of one region, or a file with the attributes and a column count; can they be divided among the
-        leaves?
+        Counts of all cells of one region, or a file with the attributes and a column count. The check is whether they can be divided among
+        the leaves.
     run : Run, optional
         Checked for cancellation.
     """
@@ -169,7 +169,7 @@ def check(
         raise InputError(message, option="invariants")
     for statement in plan.design.statements:
         if statement.name in given and given[statement.name].shape != (spine.sizes[statement.level],):
-            message = f'the values of invariant "{statement.name}" are not one for each region of its level.'
+            message = f'the values of invariant "{statement.name}" must be one for each region of its level.'
             raise InputError(message, option="invariants")
     placed = None
     if table is not None:
@@ -212,7 +212,7 @@ def plan(
     Returns
     -------
     PlanForecast
-        The spec's plan, the one chosen for the workload, and that of equal shares, side by side.
+        The spec's plan, the plan chosen for the workload, and the plan with equal shares, side by side.
 
     Notes
     -----
@@ -340,7 +340,7 @@ def extend(
     report: Report | None = None,
     run: Run | None = None,
 ) -> TopDownRelease:
-    """Give the people of a release new and finer attributes, with more budget from the same ledger.
+    """Give the people of a release new and finer attributes, paid for from the same ledger.
 
     Parameters
     ----------
@@ -383,15 +383,15 @@ def extend(
 @documented(AreaOptions)
 @one_sentence()
 def area(release: str | Path, *, leaves: str | Path | Sequence[str], run: Run | None = None) -> Area:
-    """Count the people of some leaves or regions of a release together, with standard errors and 90 % intervals.
+    """Count the people of a set of leaves or regions of a release, with standard errors and 90 % intervals.
 
     Parameters
     ----------
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     leaves : path or sequence of str
-        Leaves, or regions standing for all their leaves: a text file with one per line, or a CSV with the geography columns of
-        the release; or their codes.
+        Leaves, or regions that stand for all their leaves: a text file with one per line, a CSV with the geography columns of the release,
+        or a sequence of codes.
 
     Returns
     -------
@@ -416,8 +416,8 @@ def areas(
     release : path
         A TopDown release directory with intervals; nothing else is opened.
     areas : path or mapping
-        A table with the columns area and leaf; or the leaves of each area by its name. By default the areas that the release's
-        spine was arranged for, and the geographic regions that are not in it.
+        A table with the columns area and leaf, or a mapping from the name of each area to its leaves. By default, the areas that the
+        release's spine was arranged for, and the geographic regions that are not in it.
     csv : path, optional
         File to make.
 
@@ -501,7 +501,9 @@ def export_nmf(spec: SpecLike, *, measurements: str | Path, out: str | Path, run
 def _paid_folder(out: str | Path | None, *, evaluate: bool) -> Path:
     """Output folder of a paid release."""
     if evaluate:
-        raise InputError("option --seed is missing: --evaluate would reveal the noise.", option="--seed")
+        raise InputError(
+            "option --seed is missing: without it, --evaluate would reveal the noise.", option="--seed"
+        )
     if out is None:
         raise InputError(
             "option --out is missing; noise is drawn only once and must be kept.", option="--out"
@@ -529,7 +531,7 @@ def _extension(
 def _plan(
     spec: SpecLike, data: Data | None, run: Run | None, folders: Sequence[Path] = (), **how: Any
 ) -> QueryPlan:
-    """Read the spec and the public files it names; shares that it leaves open are taken from those recorded in a folder."""
+    """Read the spec and the public files it names; shares that it leaves open are taken from the record in a folder."""
     design = read_first_design(spec, data, run=run, noted=noted_shares(*folders)).estimated(**how)
     for words in plain_words(design):
         (run or Run()).tell(words)

@@ -1,4 +1,4 @@
-"""From a spec to a `Design`: its list of leaves and its public tables read, every part checked against the others."""
+"""From a spec to a `Design`: the list of leaves and the public tables are read, and every part is checked against the others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from louver.topdown.planning.shares import with_shares
 from louver.topdown.problem import DETAILED, Covariate, Design, Query, Statement
 from louver.topdown.spine.areas import read_area_kinds
 from louver.topdown.spine.arrange import ArrangedSpine, arrange
-from louver.topdown.spine.shares import default_shares
+from louver.topdown.spine.forecast import default_shares
 
 __all__ = [
     "SpecLike",
@@ -57,7 +57,7 @@ QUERY_NAME = re.compile(r"[A-Za-z0-9_-]+")  # queries name files
 TABLE_COLUMNS = {"level", "region", "count"}
 
 EVERYBODY = "all"
-"""The only level, and its only region, of a spec without geography."""
+"""Name of the only level, and of its only region, in a spec without geography."""
 
 ONE_REGION = RegionTree(names=(EVERYBODY,), codes=((EVERYBODY,),), leaf_labels=((),), starts=())
 
@@ -84,7 +84,7 @@ def read_design(
     run : Run, optional
         Checked for cancellation while reading.
     noted : SharesOptions, optional
-        For a spec without shares: those that were chosen when it was measured; by default they are chosen here, for the workload "even".
+        For a spec without shares: the shares chosen when it was measured; by default they are chosen here, for the workload "even".
 
     Raises
     ------
@@ -120,7 +120,8 @@ def read_design(
     is_possible = ~everything.is_structural_zero(codes)
     if not is_possible.any():
         raise InputError(
-            f"{spec.path.name}: all cells are structural zeros; leave some.", file=spec.path.name
+            f"{spec.path.name}: all cells are structural zeros; leave some cells possible.",
+            file=spec.path.name,
         )
     statements = [
         _invariant(one, spine, attributes, f'{where}: key "invariants[{number}]"', arrangement)
@@ -137,7 +138,7 @@ def read_design(
     )
     names = [statement.name for statement in statements]
     if len(set(names)) < len(names):
-        raise InputError(f"{where}: two invariants or bounds have one name; rename one.", option="name")
+        raise InputError(f"{where}: two invariants or bounds have the same name; rename one.", option="name")
     design = Design(
         spec=spec,
         data=records,
@@ -164,18 +165,18 @@ def read_design(
 def read_first_design(
     given: SpecLike, data: Any = None, run: Run | None = None, *, noted: SharesOptions | None = None
 ) -> Design:
-    """Read a TopDown spec, and the bounds of the one that will extend it, if it names one; parameters as for `read_design`."""
+    """Read a TopDown spec, and the bounds of the spec that will extend it, if it names one; parameters as for `read_design`."""
     design = read_design(given, data, run=run, noted=noted)
     if design.options.extended_by is None:
         return design
-    # Only a spec that will be extended loads the extension.
+    # The extension is imported only for a spec that will be extended.
     from louver.topdown.extension.project import project_extension
 
     return project_extension(design, run)
 
 
 def _cell_attributes(spec: Spec, options: TopDownOptions, where: str) -> tuple[Attribute, ...]:
-    """All attributes of the spec but the regions, as they are counted; each with its labels listed."""
+    """All attributes of the spec except the regions, as they are counted, each with its list of labels."""
     regions = set() if options.geography is None else set(options.geography.region_columns)
     for recode in spec.schema.recodes:
         if recode.attribute in regions:
@@ -263,7 +264,7 @@ def _public_file(spec: Spec, records: Any, name: str, place: str) -> Path:
 
 
 def _read_rows(path: Path, columns: Sequence[str], run: Run | None) -> list[tuple[str, ...]]:
-    """Rows of a public file as text; every value must be there."""
+    """Rows of a public file as text; no value may be missing."""
     with open_source(path, run=run) as source:
         rows = read_text(source, columns)
     complete: list[tuple[str, ...]] = []
@@ -292,14 +293,16 @@ def _read_column(path: Path, column: str, run: Run | None) -> pa.Array:
 def build_queries(
     options: TopDownOptions, attributes: Sequence[Attribute], where: str
 ) -> tuple[tuple[Query, ...], tuple[tuple[Attribute, ...], ...]]:
-    """The named marginals and the detailed cells, with the meaning of their rows."""
+    """The named marginals and the query for all cells, with the meaning of their rows."""
     codes = _cell_codes(attributes)
     names = [attribute.name for attribute in attributes]
     queries, meanings = [], []
     for name, given in options.queries.items():
         place = f'{where}: key "queries.{name}"'
         if name == DETAILED:
-            raise InputError(f"{place} is the name of all cells; choose another.", option=f"queries.{name}")
+            raise InputError(
+                f"{place} is the name of the query for all cells; choose another.", option=f"queries.{name}"
+            )
         if not QUERY_NAME.fullmatch(name):
             message = (
                 f'{where}: key "queries" has a name that is not made of letters, digits, - and _; rename it.'
@@ -330,7 +333,7 @@ def build_queries(
         queries.append(Query(name=name, row_of=row_of, n_rows=n_rows, axes=axes))
         meanings.append(tuple(meaning))
     if len({name.casefold() for name in options.queries}) < len(options.queries):
-        message = f'{where}: key "queries" has two names that differ in case only; rename one.'
+        message = f'{where}: key "queries" has two names that differ only in case; rename one.'
         raise InputError(message, option="queries")
     axes = tuple(range(len(attributes)))
     detailed = Query(name=DETAILED, row_of=np.arange(len(codes)), n_rows=len(codes), axes=axes)
@@ -345,7 +348,7 @@ def read_shares(
     *,
     needs_detailed: bool = True,
 ) -> tuple[tuple[Fraction, ...], tuple[Mapping[str, Fraction], ...]]:
-    """Exact shares, checked to sum to one (ERRATA T1)."""
+    """Exact shares, which must sum to one (ERRATA T1)."""
     if set(given.levels) != set(spine.names):
         raise InputError(f'{where}: key "shares.levels" must name every level once.', option="shares.levels")
     levels = {
@@ -391,7 +394,7 @@ def _published_shares(
         for level in spine.names
     ]
     if not by_level[-1]:
-        raise InputError(f"{key} needs the leaves, which were not measured.", option="published")
+        raise InputError(f"{key} needs the leaves, but they were not measured.", option="published")
     sums = [sum(own.values(), Fraction(0)) for own in by_level]
     query_shares = tuple(
         {name: loss / held for name, loss in own.items()} for own, held in zip(by_level, sums, strict=True)
@@ -407,7 +410,7 @@ def _check_sum(shares: Mapping[str, Fraction], place: str) -> None:
 
 
 def cell_set(labels: Mapping[str, Sequence[str]], attributes: Sequence[Attribute], place: str) -> Bools:
-    """Cells that have one of the labels in every attribute named; all cells where none is."""
+    """Cells that have one of the given labels in every attribute named; all cells if none is named."""
     names = [attribute.name for attribute in attributes]
     inside = np.ones([attribute.size for attribute in attributes], dtype=np.bool_)
     for name, wanted in labels.items():
@@ -433,7 +436,7 @@ def _invariant(
 ) -> Statement:
     known = set(spine.names) if arrangement is None else set(arrangement.geographic.names)
     if given.level in known - set(spine.names):
-        message = f"{place} is about regions that the spine arranges anew; let the spine begin below them, with fixed."
+        message = f"{place} is about regions that the spine rearranges; let the spine begin below them, by its key fixed."
         raise InputError(message, option="level")
     if given.level not in known:
         raise InputError(f"{place} names no level of the geography.", option="level")
@@ -459,9 +462,7 @@ def _bound(
 ) -> Statement:
     """Bounds for every leaf from a public table."""
     if (given.facilities is None) == (given.lower is None and given.upper is None):
-        raise InputError(
-            f"{place} needs either facilities, or lower and upper or one of them.", option="bounds"
-        )
+        raise InputError(f"{place} needs either facilities, or lower, upper or both.", option="bounds")
     table = tables.read(_public_file(spec, records, given.file, place), spine)
     if given.facilities is not None:
         lower = table.column(given.facilities)
@@ -555,7 +556,7 @@ class _SideTable:
 
     @staticmethod
     def _leaves(path: Path, geography: GeographyOptions | None, spine: RegionTree, run: Run | None) -> Ints:
-        """The leaf that each row of a file refers to, -1 if none; without geography a row refers to all people."""
+        """The leaf that each row of a file refers to, -1 if none; without a geography, a row refers to all people."""
         if geography is None:
             with open_source(path, run=run) as source:
                 return np.zeros(source.read_all().num_rows, dtype=np.int64)
@@ -600,7 +601,7 @@ class _SideTable:
         return values[self.order]
 
     def _odd_column(self, name: str, texts: list[str]) -> Ints:
-        """The same for values that are not numbers of ordinary length and size."""
+        """The same for values that are not numbers of the usual length and size."""
         for number, text in enumerate(texts, start=1):
             if not text.isdecimal() or int(text) >= UNBOUNDED:
                 message = f'column "{name}" in {self.name} is not a whole number on row {number}; correct it.'

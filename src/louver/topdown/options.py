@@ -5,7 +5,7 @@ epsilon = 4                      # or rho = "1/2", delta = 1e-10; or epsilon wit
 neighbours = "change-record"
 estimator = "bayes"              # or "least-squares"; "plain" is Algorithm 1 as the paper has it
 shrink = 2                       # cap on the shrinking of small groups, or "off"
-intervals = 3                    # simulations that standard errors and intervals are read from; 0 for none
+intervals = 3                    # simulations for standard errors and intervals; 0 for none
 
 [topdown.published]              # written by import-nmf: noise that somebody else drew, in place of budget and shares
 by = "U.S. Census Bureau"
@@ -14,17 +14,17 @@ sha256 = "..."                   # of the list of their hashes
 tabulation = 16                  # the last characters of a leaf's code name it in tabulation geography
 variances = { state = { total = "1.2092" }, block = { detailed = "10.09" } }
 
-[topdown.geography]              # left out: one region, "all", with everybody
+[topdown.geography]              # if omitted: one region, "all", with everybody
 column = "GEOID"                 # or columns = ["state", "county"], one for each level
 levels = ["state", "county", "block"]
 prefixes = [2, 5, 15]
 leaves = "blocks.csv"            # public list of the leaves
 
-[topdown.spine]                  # left out: what is measured are the regions of the geography
-areas = "districts.csv"          # columns leaf and area, and perhaps kind: public areas that matter
-fixed = "state"                  # levels up to this one stay, those between it and the leaves are arranged anew
+[topdown.spine]                  # if omitted: the regions of the geography are measured
+areas = "districts.csv"          # columns leaf and area, and perhaps kind: the public areas of interest
+fixed = "state"                  # levels down to this one are kept, those between it and the leaves are rearranged
 
-[topdown.queries]                # "detailed", all cells, is always there
+[topdown.queries]                # "detailed", all cells, is always included
 total = []
 age = ["age"]
 minority = { attributes = ["race"], merge = { race = { other = ["black", "asian"] } } }
@@ -42,14 +42,14 @@ level = "state"
 name = "dormitories"
 file = "facilities.csv"
 cells = { quarters = ["dormitory"] }
-facilities = "dormitories"       # at least one person each, none where there is none
+facilities = "dormitories"       # at least one person in each; nobody where there is none
 
-[[topdown.covariates]]           # public numbers that go with how many people live in a leaf
+[[topdown.covariates]]           # public numbers that correlate with the people of a leaf
 column = "housing_units"         # of the list of leaves; file = "..." for another public table
 
 [[topdown.covariates]]
 column = "asian_2010"
-cells = { race = ["asian"] }     # about these people alone
+cells = { race = ["asian"] }     # only for these people
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 DECIMALS = 10**15
-"""Losses that follow from published variances are integer multiples of its inverse, which keeps the digits of their sums few."""
+"""Losses derived from published variances are integer multiples of its inverse, which keeps their sums short."""
 
 MAX_CELLS = 1 << 20
 """Maximum number of entries in one table of regions by cells."""
@@ -96,7 +96,7 @@ MAX_CELLS = 1 << 20
 Amount = int | float | str
 Labels = dict[str, Annotated[list[str], Field(min_length=1)]]
 EstimatorName = Literal["bayes", "least-squares", "plain"]
-"""How noisy answers become counts."""
+"""The method by which noisy answers become counts."""
 
 
 def _as_shrink(value: Any) -> Any:
@@ -113,7 +113,7 @@ def _as_shrink(value: Any) -> Any:
 
 
 Shrink = Annotated[float | str, BeforeValidator(_as_shrink)]
-"""Standard deviations that a cell of small share may be moved below its evidence; "off" for any number."""
+"""Maximum number of standard deviations that a cell of small share may be moved below its evidence; "off" for no limit."""
 
 
 Simulations = Annotated[int, Field(ge=0, le=100)]
@@ -136,7 +136,7 @@ class GeographyOptions(Options):
 
 
 class SpineOptions(Options):
-    """`[topdown.spine]`: regions between a fixed level and the leaves, arranged for areas that matter."""
+    """`[topdown.spine]`: regions between a fixed level and the leaves, arranged for areas of interest."""
 
     areas: Annotated[str, Field(min_length=1)]
     fixed: str | None = None
@@ -171,7 +171,7 @@ class PublishedOptions(Options):
     variances: dict[str, dict[str, Amount]]
 
     def variance(self, level: str, query: str) -> float:
-        """The variance that most regions of a level have."""
+        """The usual variance of the regions of a level."""
         return float(exact_fraction(self.variances[level][query]))
 
     def losses(self, where: str) -> dict[str, dict[str, Fraction]]:
@@ -244,20 +244,20 @@ class TopDownOptions(Options):
     intervals: Simulations = 3
 
     def budget(self, where: str) -> Loss:
-        """The whole budget, with epsilon and delta a lower bound on it; `where` is the name of the section in messages.
+        """The whole budget; with epsilon and delta, a lower bound on it. `where` is the name of the section in messages.
 
         For published measurements it is the loss implied by their stated variances.
         """
         if self.published is not None:
             if (self.epsilon, self.rho, self.delta, self.shares) != (None, None, None, None):
-                message = f"{where} describes published measurements, which have no budget and no shares here; leave them out."
+                message = f"{where} describes published measurements, which have no budget and no shares; leave them out."
                 raise InputError(message, option="published")
             losses = [loss for level in self.published.losses(where).values() for loss in level.values()]
             return Loss(sum(losses, Fraction(0)), Measure.RHO, Relation(self.neighbours))
         if (self.epsilon is None) == (self.rho is None):
-            raise InputError(f"{where} needs a budget, epsilon or rho, one of them.", option="epsilon")
+            raise InputError(f"{where} needs a budget: either epsilon or rho.", option="epsilon")
         if self.rho is not None and self.delta is None:
-            raise InputError(f"{where} needs delta beside rho.", option="delta")
+            raise InputError(f"{where} needs delta in addition to rho.", option="delta")
         relation, promise = Relation(self.neighbours), self.promise(where)
         if promise is not None:
             return Loss(enough_rho(*promise), Measure.RHO, relation)
@@ -268,7 +268,7 @@ class TopDownOptions(Options):
         return Loss(fraction_of(self.rho, f'{where}: key "rho"'), Measure.RHO, relation)
 
     def promise(self, where: str) -> tuple[Fraction, Fraction] | None:
-        """Epsilon and delta of the one release, where noise is chosen by composing; what it costs follows from the plan."""
+        """Epsilon and delta of this release alone, if its noise is chosen by composing; its cost follows from the plan."""
         if self.epsilon is None or self.delta is None:
             return None
         promise = (
@@ -283,7 +283,7 @@ class RunOptions(Options):
     """How a release is computed; none of these options decides what is measured."""
 
     measurements: str | None = option(
-        None, "Folder that measure left, or a release directory.", metavar="DIR", group="run"
+        None, "Folder written by measure, or a release directory.", metavar="DIR", group="run"
     )
     engine: str = option(
         "local:1",
@@ -293,7 +293,7 @@ class RunOptions(Options):
     )
     resume: bool = option(
         False,
-        "Resume an interrupted run from its last finished level; its noise was paid for and costs nothing more.",
+        "Resume an interrupted run from its last finished level; its noise is already paid for and costs nothing more.",
         group="run",
     )
     seed: int | None = option(
@@ -303,17 +303,17 @@ class RunOptions(Options):
         False, "Compare with the truth; needs --seed, never for release.", group="evaluation"
     )
     estimator: EstimatorName | None = option(
-        None, "bayes, least-squares or plain, in place of the spec's.", metavar="NAME", group="run"
+        None, "bayes, least-squares or plain; overrides the spec.", metavar="NAME", group="run"
     )
     shrink: Shrink | None = option(
         None,
-        'For bayes: standard deviations that small groups may be shrunk by, or "off"; instead of the spec\'s.',
+        'For bayes: maximum number of standard deviations by which small groups may be shrunk, or "off"; overrides the spec.',
         metavar="K",
         group="run",
     )
     intervals: Simulations | None = option(
         None,
-        "Number of simulations for standard errors and intervals, 0 for none; instead of the spec's.",
+        "Number of simulations for standard errors and intervals, 0 for none; overrides the spec.",
         metavar="N",
         group="run",
     )
@@ -323,7 +323,7 @@ class RunOptions(Options):
 class ImportOptions(Options):
     """Options for reading published noisy measurement files."""
 
-    by: str = option("U.S. Census Bureau", "Who published the measurements.", metavar="NAME", group="import")
+    by: str = option("U.S. Census Bureau", "Publisher of the measurements.", metavar="NAME", group="import")
     states: list[str] = option(
         [], "FIPS codes of the states to read, as in 44,15; all by default.", metavar="S1,S2", group="import"
     )
@@ -340,14 +340,14 @@ class AreaOptions(Options):
 
     leaves: str | None = option(
         None,
-        "Leaves and regions that make the area: one per line, or a CSV with the release's geography columns.",
+        "Leaves and regions that make up the area: one per line, or a CSV with the release's geography columns.",
         metavar="FILE",
         group="area",
     )
 
 
 class AreasOptions(Options):
-    """Which areas of a release are queried together."""
+    """The areas of a release that are queried together."""
 
     areas: str | None = option(
         None,
@@ -368,7 +368,7 @@ class PlanOptions(Options):
 
     stand_in: Table | None = option(
         None,
-        "Public table to simulate on, laid out like the source, or a release; its regions may be others.",
+        "Public table to simulate on, laid out like the source, or a release; its regions may differ.",
         metavar="FILE",
         group="forecast",
     )
@@ -396,13 +396,13 @@ class PlanOptions(Options):
     )
     workload: Literal["even", "below"] = option(
         "even",
-        "Workload for which shares are chosen: even (nothing worse than with equal shares) or below (the lowest three levels).",
+        "Workload for which shares are chosen: even (no error worse than with equal shares) or below (the lowest three levels).",
         metavar="NAME",
         group="workload",
     )
     weight: dict[str, float] = option(
         {},
-        "Errors that matter, in place of --workload: LEVEL/QUERY=W or LEVEL=W, separated by commas.",
+        "Weights of errors, in place of --workload: LEVEL/QUERY=W or LEVEL=W, separated by commas.",
         metavar="L/Q=W",
         group="workload",
     )
@@ -433,7 +433,10 @@ class CheckOptions(Options):
         group="knowledge",
     )
     table: str | None = option(
-        None, "Counts of one region; can they be divided among its leaves?", metavar="FILE", group="knowledge"
+        None,
+        "Counts of one region, to check whether they can be divided among its leaves.",
+        metavar="FILE",
+        group="knowledge",
     )
     level: str | None = option(None, "Level of the region of --table.", metavar="LEVEL", group="knowledge")
     region: str | None = option(None, "The region of --table.", metavar="CODE", group="knowledge")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["level_figures", "plot_forecast", "plot_release", "release_figures"]
 
 COLOURS = ("#2a6f97", "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", "#22313f", "#c1442d", "#8d99ae")
-LARGE_RATIO = 30  # beyond it an axis is logarithmic
+LARGE_RATIO = 30  # ratio above which an axis is logarithmic
 
 
 def plot_release(release: TopDownRelease) -> Figure:
@@ -116,7 +116,7 @@ QUANTILES = 21
 
 
 def level_figures(release: TopDownRelease) -> list[dict[str, Any]]:
-    """For every level: sizes of its regions, how far off they typically are (0 for exact), and parents without proof of optimality."""
+    """For every level: sizes of its regions, their typical errors (0 for exact), and parents without proof of optimality."""
     errors = _errors_of_sizes(release)
     figures = []
     for people, error, report in zip(release.sizes(), errors, release.estimate.levels, strict=True):
@@ -128,7 +128,7 @@ def level_figures(release: TopDownRelease) -> list[dict[str, Any]]:
 
 
 def release_figures(release: TopDownRelease) -> dict[str, Any]:
-    """Typical errors by level and query, bias by size, what is known beforehand, and how many cells are structural zeros."""
+    """Typical errors by level and query, bias by size, prior knowledge, and the number of structural zeros."""
     design = release.plan.design
     return {
         "errors": _errors(release),
@@ -169,7 +169,7 @@ def _errors(release: TopDownRelease) -> dict[str, Any] | None:
 
 
 def _errors_of_sizes(release: TopDownRelease) -> list[float]:
-    """For each level, how far off a region's size typically is: as simulated or, if nothing is, by its measurements. 0 for exact."""
+    """For each level, the typical error of a region's size: from simulations or, without them, from its measurements; 0 if exact."""
     known = release.known_error
     noise = _noise_of_sizes(release)
     if known is None:

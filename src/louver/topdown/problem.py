@@ -1,4 +1,4 @@
-"""The problem that estimation solves: regions, cells, queries, and public knowledge. All of it is public.
+"""The problem that estimation solves: regions, cells, queries and public knowledge. All of this is public.
 
 A `Design` is a checked TopDown spec: everything public that measuring and estimating need.
 """
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 BATCH_VALUES = 1 << 19  # noisy values of one batch, about 4 MiB; never depends on the number of workers
-ADDED_AT_ONCE = 1 << 22  # counts that are added up together
+ADDED_AT_ONCE = 1 << 22  # number of counts that are added up together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,11 +111,6 @@ class RegionNoise:
         found: Floats = np.maximum(self.kinds, UNMEASURED)[self.kind_of[start:stop]]
         return found
 
-    def is_measured(self, query: int, start: int, stop: int) -> Bools:
-        """Which of the regions start to stop answered a query."""
-        found: Bools = self.kinds[self.kind_of[start:stop], query] > 0
-        return found
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -142,7 +137,7 @@ class Workload:
         return bool((used[(used > 0).any(axis=1)] == 1.0).all())
 
     def precisions(self, start: int, stop: int) -> tuple[Floats, ...]:
-        """Inverse variances of each query in the regions start to stop: arrays (regions, 1), or (1, 1) for all alike."""
+        """Inverse variances of each query in the regions start to stop: arrays (regions, 1), or (1, 1) if all are equal."""
         usual = [1.0 / variance for variance in self.variances]
         if self.by_region is None:
             return tuple(np.full((1, 1), one) for one in usual)
@@ -161,7 +156,7 @@ class Evidence:
     values : tuple of ndarray, shape (regions, rows)
         One for each query.
     weights : tuple of ndarray of float64
-        Likewise; inverse variances. An axis of length one stands for all regions or rows.
+        Inverse variances, likewise. An axis of length one stands for all regions or rows.
     """
 
     queries: tuple[Query, ...]
@@ -187,7 +182,7 @@ class Covariate:
     Parameters
     ----------
     column, file : str
-        Where the numbers are.
+        The column and file of the numbers.
     sha256 : str
         Hash of that file, which is public.
     cells : ndarray of bool, shape (cells,)
@@ -234,7 +229,7 @@ class Problem:
     shape: tuple[int, ...] = ()
     covariates: tuple[Covariate, ...] = ()
     has_exact_leaves: bool = field(init=False)
-    """Whether, for some type, its number of people is known exactly in most leaves that can have any."""
+    """Whether, for some type, the number of people is known exactly in most leaves that can have any."""
 
     def __post_init__(self) -> None:
         stated = self.implied.statements[-1]
@@ -419,7 +414,7 @@ class Families:
     ) -> Families:
         """Collect the children of the parents `span` (all histograms of their level given), or the root.
 
-        They are fitted to their noisy answers, or to what `tree` provides in place of these.
+        They are fitted to their noisy answers, or to the evidence that `tree` provides in place of these.
         """
         first, last = span
         start, stop = region_range(problem.spine, level, span)
@@ -501,7 +496,7 @@ FOR_ESTIMATION = {
     "estimator",
     "shrink",
     "intervals",
-}  # options that measuring does not use
+}  # options that do not affect measuring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -541,12 +536,12 @@ class Design:
     spec : Spec
         The spec from which it was made.
     data : path, uri or dataframe
-        The records; None where neither the spec nor the call names any.
+        The records; None if neither the spec nor the call names any.
     is_own_file : bool
         Whether the spec itself names a file of records.
     options : TopDownOptions
     attributes : tuple of Attribute
-        Attributes that make the cells, in the order of the spec.
+        Attributes that form the cells, in the order of the spec.
     is_possible : ndarray of bool, shape (cells,)
         False for structural zeros.
     spine : RegionTree
@@ -563,11 +558,11 @@ class Design:
     notes : tuple of str
         Notes for the user before anything is spent.
     has_chosen_shares : bool
-        Whether the spec leaves the shares to louver; `options` has them all the same.
+        Whether the spec leaves the shares to louver; `options` contains them in any case.
     extends : str
-        Hash of the measurements of the release that it extends; empty where it extends none.
+        Hash of the measurements of the release that it extends; empty if it extends none.
     arrangement : ArrangedSpine or None
-        How the spine was arranged for areas; None where it is the geography.
+        How the spine was arranged for areas; None if it is the geography.
     """
 
     spec: Spec
@@ -591,7 +586,7 @@ class Design:
 
     @property
     def published_queries(self) -> tuple[Query, ...]:
-        """Queries that errors are described for: those of the spec, and before them that of everybody where none of them is."""
+        """Queries whose errors are described: those of the spec, preceded by the total if the spec does not have it."""
         if any(query.n_rows == 1 for query in self.queries):
             return self.queries
         name = TOTAL if all(query.name.casefold() != TOTAL for query in self.queries) else f"({TOTAL})"
@@ -600,7 +595,7 @@ class Design:
 
     @property
     def published_tables(self) -> tuple[tuple[Query, tuple[Attribute, ...]], ...]:
-        """Queries with a table of their own, all of these but the detailed one, and what their rows stand for."""
+        """Queries with a table of their own (all of these except the detailed one), with the meaning of their rows."""
         meanings = {q.name: m for q, m in zip(self.queries, self.query_attributes, strict=True)}
         return tuple((q, meanings.get(q.name, ())) for q in self.published_queries if q.name != DETAILED)
 
@@ -628,23 +623,23 @@ class Design:
 
     @property
     def geographic(self) -> RegionTree:
-        """The regions of the geography, which the spine may have arranged anew."""
+        """The regions of the geography, which the spine may have rearranged."""
         return self.spine if self.arrangement is None else self.arrangement.geographic
 
     def stated_options(self) -> dict[str, Any]:
-        """All options, as a manifest has them."""
+        """All options, in the form of a manifest."""
         kept = self.options.model_dump(mode="json")
-        if self.options.spine is None:  # as before covariates existed
+        if self.options.spine is None:  # as they were before covariates existed
             kept.pop("spine", None)
         return kept
 
     @property
     def shrink(self) -> float | None:
-        """The cap on shrinking; None where there is none."""
+        """The cap on shrinking, or None."""
         return None if isinstance(self.options.shrink, str) else self.options.shrink
 
     def estimated(self, **how: Any) -> Design:
-        """The same with other options of estimation; those that are None stay as they are."""
+        """The same with other options of estimation; options that are None remain unchanged."""
         given = {name: value for name, value in how.items() if value is not None}
         if not given:
             return self
@@ -658,8 +653,8 @@ class Design:
     def measured_fingerprint(self) -> str:
         """Hash of everything that determines the true answers and their noise, except the records themselves.
 
-        The records are bound by the ledger's keyed hash; how they are read is part of this one, so that a debit is never resumed with
-        other true answers. Bounds from public tables and the estimator are not.
+        The records are covered by the ledger's keyed hash. The way they are read is part of this hash, so that a debit is never resumed
+        with other true answers; bounds from public tables and the estimator are not part of it.
         """
         return _hash(
             [

@@ -5,7 +5,6 @@ Its files are written some hundred thousand rows at a time; none is ever held in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from louver._arrays import Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import Verdict
 from louver._words import counted
 from louver.data.write import write_csv
@@ -28,7 +27,7 @@ from louver.errors import printable
 from louver.privacy.budget import amounts_of
 from louver.privacy.ledger import Head
 from louver.release.manifest import Manifest
-from louver.release.pages.promised import topdown_verdict
+from louver.release.pages.promised import NOT_AUDITED, topdown_verdict
 from louver.release.sentences import NOT_PRIVATE, failsafe_used, invariant_disclosed, public_numbers
 from louver.release.write import ReleaseWriter
 from louver.schema.attribute import Attribute
@@ -38,7 +37,7 @@ from louver.topdown.knowledge.implied import UNBOUNDED
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.plot import level_figures, release_figures
 from louver.topdown.problem import Design, Histograms, Query, SparseLevel
-from louver.topdown.spine.record import spine_table
+from louver.topdown.spine.arrange import spine_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,8 +92,8 @@ def mean_errors(query: Query, found: SparseLevel, truth: Histograms) -> NDArray[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TopDownRelease(Shown):
-    """Histograms of all leaves: whole, not negative, consistent with each other and with public knowledge.
+class TopDownRelease(JsonText, Shown):
+    """Histograms of all leaves: whole numbers, not negative, consistent with each other and with public knowledge.
 
     Parameters
     ----------
@@ -152,7 +151,7 @@ class TopDownRelease(Shown):
         )
 
     def _covariates(self) -> list[dict[str, str]]:
-        """The public numbers that the estimate rests on."""
+        """The public numbers that the estimate used."""
         return [
             {"column": one.column, "file": one.file, "sha256": one.sha256}
             for one in self.plan.design.covariates
@@ -210,16 +209,12 @@ class TopDownRelease(Shown):
             "manifest": None if self.path is None else str(self.path / "manifest.json"),
         }
 
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pa.Table:
         """Microdata: one row per person with regions and attributes."""
         return next(microdata(self.plan.design, self.estimate.leaves, max(1, self.n_people)))
 
     def tables(self) -> Iterator[tuple[str, Iterator[Part]]]:
-        """The total and every query but the detailed one: level, region, its attributes, the count and its error, zeros left out."""
+        """The total and every query but the detailed one, without zeros: level, region, attributes, the count and its error."""
         design = self.plan.design
         histograms = list(self.levels())[::-1]
         codes = [pa.array(level, pa.string()) for level in design.spine.codes]
@@ -258,7 +253,7 @@ class TopDownRelease(Shown):
         }
 
     def manifest(self, parameters: dict[str, Any], *, csv: bool = False) -> Manifest:
-        """Describe the release: what, how, what it is conditional on, what it promises."""
+        """Describe the release: its content, how it was made, what it is conditional on, and what it promises."""
         design = self.plan.design
         invariants = [statement.name for statement in self.plan.invariants]
         warnings = [] if self.is_private else [NOT_PRIVATE]
@@ -373,7 +368,7 @@ class TopDownRelease(Shown):
         return {"errors": {"file": ERRORS_FILE, "regions": REGIONS_FILE, "queries": queries}}
 
     def _promised_spine(self) -> dict[str, Any]:
-        """The place of leaves in a spine that was arranged for areas, and its rules."""
+        """The positions of leaves in a spine that was arranged for areas, and its rules."""
         arrangement = self.plan.design.arrangement
         if arrangement is None:
             return {}
@@ -384,7 +379,7 @@ class TopDownRelease(Shown):
     def write_into(
         self, writer: ReleaseWriter, parameters: dict[str, Any], report: str | None, *, csv: bool = False
     ) -> Manifest:
-        """Put the files of the release next to its measurements, and move everything into place."""
+        """Write the files of the release next to its measurements, and move everything into place."""
         design = self.plan.design
         write_row_groups(
             writer.path(MICRODATA_FILE), enumerate(microdata(design, self.estimate.leaves)), writer.check
@@ -424,7 +419,8 @@ class TopDownRelease(Shown):
         if self.debited not in (None, str(self.plan.loss)):
             lines.insert(1, f"  debited: {self.debited}(the amount that the ledger counts)")
         lines.insert(1, f"  {self.verdict.sentence}")
-        lines[2:2] = [f"  not protected: {what}" for what in self.not_protected]
+        exact = [f"  not protected: {what}" for what in self.not_protected]
+        lines[2:2] = [*exact, f"  {NOT_AUDITED}"] if exact else []
         lines.append(f"  failsafe used for {counted(len(self.estimate.rescued), 'region')}")
         return "\n".join(map(printable, lines[:10]))
 
@@ -449,13 +445,13 @@ MOST_ANSWERS = 1 << 22
 """Maximum number of answers, zeros included, that are computed together."""
 
 Part = tuple[int, pa.Table]
-"""Some rows of a file, and the number of the chapter they belong to."""
+"""Rows of a file, and the number of the chapter they belong to."""
 
 
 def write_row_groups(
     path: Path, parts: Iterable[Part], check: Callable[[], object] = tuple, rows: int = ROWS
 ) -> None:
-    """Write parts one after another, in row groups of the given size; a chapter is one chunk, however it was divided.
+    """Write parts one after another, in row groups of the given size; a chapter is written as one chunk, however it is divided into parts.
 
     `check` is called before each part, and may raise.
     """
@@ -475,7 +471,7 @@ def write_row_groups(
 
 
 def _cut(parts: list[Part], rows: int) -> tuple[list[Part], list[Part]]:
-    """The first rows of some parts, and the others."""
+    """Split parts into their first rows and the others."""
     before, after = [], []
     for chapter, table in parts:
         before.append((chapter, table.slice(0, rows)))
@@ -492,7 +488,7 @@ def _joined(parts: list[Part]) -> pa.Table:
 
 
 def _without_unused(chapter: pa.Table) -> pa.Table:
-    """The same rows with dictionaries that hold only their own values: a file shows nothing that is not in its rows."""
+    """The same rows with dictionaries that contain only their own values, so that a file reveals nothing that is not in its rows."""
     columns = [
         pa.chunked_array([_shortened(chunk) for chunk in column.chunks], column.type)
         if pa.types.is_dictionary(column.type)

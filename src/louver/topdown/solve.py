@@ -114,12 +114,12 @@ def release_seeded(
 
 
 def folder_next_to(out: str | Path | None) -> Path:
-    """The folder of the measurements of a release while it is made, or of one that is not written."""
+    """A folder for the measurements of a release while it is made, or of a release that is not written."""
     return Path(tempfile.gettempdir()) if out is None else Path(out).absolute().parent
 
 
 def work_of(out: Path) -> Path:
-    """Where the measurements of a release lie while it is made."""
+    """The folder of the measurements of a release while it is made."""
     place = out.absolute()
     if not place.name:
         check_out(out)
@@ -137,7 +137,7 @@ def release_paid(
     measure: Callable[[QueryPlan, Path, Ledger, Run | None], object] = measure_into,
     estimate: Estimation | None = None,
 ) -> TopDownRelease:
-    """Measure into a folder next to the release, estimate with checkpoints, release, clear the folder."""
+    """Measure into a folder next to the release, estimate with checkpoints, write the release, and clear the folder."""
     estimated = estimate or estimate_from
     work = work_of(out)
     if not resume and os.path.lexists(work):
@@ -147,7 +147,7 @@ def release_paid(
     is_released = resume and is_finished(plan, out, account)
     if not is_released:
         check_out(out)
-    if is_released:  # stopped after the move
+    if is_released:  # the run was stopped after the move
         # The finished levels are still next to the release, unless the folder was cleared too.
         kept = account.has_sealed([work / MEASUREMENTS_FILE, work / INVARIANTS_FILE])
         release = replace(estimated(plan, work if kept else out, engine, run, {}), path=out)

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 import louver as lv
-from louver.anonymize.analyses import Comparisons, TermComparison
+from louver.anonymize.analyses import Comparisons, TermComparison, _compared
 from louver.anonymize.plot import plot_analyses
 from louver.errors import InputError
+from louver.optim.regression import Fit
 from louver.report.anonymize import inside_report
-from louver.schema.analysis import analyses_of
+from louver.schema.analysis import Analysis, analyses_of
 
 ALL = {
     "analyses": [
@@ -80,6 +81,17 @@ def test_a_conclusion_that_is_lost_does_not_survive() -> None:
         data, analysis, quasi=["age", "noise"], sensitive=["hours"], k=100, weights={"age": 0.0}
     ).analyses
     assert found is not None and not all(term.survives for term in found.terms)
+
+
+@pytest.mark.parametrize(("error", "survives"), [(0.01, True), (0.039, True), (0.041, False), (1.0, False)])
+def test_an_interval_around_everything_does_not_survive(error: float, survives: bool) -> None:
+    of = Analysis(kind="mean", of="hours")
+    before, after = (
+        Fit(estimates=np.array([1.0]), standard_errors=np.array([e]), freedom=np.array([np.inf]))
+        for e in (0.01, error)
+    )
+    (term,) = _compared(of, [()], before, after)
+    assert term.overlap >= 0.5 and term.survives is survives
 
 
 def test_result_report_and_manifest(tmp_path: Path) -> None:

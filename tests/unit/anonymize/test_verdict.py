@@ -137,6 +137,6 @@ def test_earlier_publications_that_were_not_asked_about_are_a_finding(tmp_path):
     assert after_table.level == "care" and "1 table of the same records" in str(after_table)
     assert release(healthy, "files", "second").level == "ok"
     after_file = release(healthy, "files", "third")
-    assert after_file.level == "care" and "which this one was not compared with" in str(after_file)
+    assert after_file.level == "care" and "with which this one was not compared" in str(after_file)
     by_word = release(healthy.slice(0, 50), "files", "fourth", new_population=True)
     assert by_word.level == "care" and "with --new-population they count as other people" in str(by_word)

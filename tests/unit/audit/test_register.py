@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -17,7 +18,11 @@ import pytest
 import louver as lv
 from louver._verdict import Level
 from louver.data import people as people_module
+from louver.data.people import fingerprint
 from louver.errors import InputError
+from louver.privacy.budget import Measure
+from louver.privacy.ledger import Ledger, People
+from louver.privacy.neighbours import Relation
 from louver.release import disclosures
 from louver.release import register as register_module
 from louver.release.matched_register import MatchedRegister
@@ -284,6 +289,79 @@ def test_people_who_are_others_by_an_earlier_word_are_a_doubt_again(tmp_path: Pa
     assert again.earlier == 1
 
 
+def test_exact_publications_that_only_a_ledger_lists_are_a_doubt(tmp_path: Path) -> None:
+    """An invariant of a noisy release may be the very count that a table hides."""
+    path = tmp_path / "people.csv"
+    towns = ["A"] * 9 + ["B"] * 30
+    pa.csv.write_csv(pa.table({"town": towns, "ill": ["y"] * 3 + ["n"] * 33 + ["y"] * 3}), path)
+    ledger = Ledger.create(
+        tmp_path / "people.csv.ledger", measure=Measure.EPSILON, neighbours=Relation.CHANGE_RECORD
+    )
+    asked = {
+        "tables": [{"name": "towns", "by": ["town"]}],
+        "registry": tmp_path / "register",
+        "fail_on": "small",
+    }
+    assert lv.audit(path, **asked).verdict.level is Level.OK
+    ledger.disclose('topdown: the counts of invariant "ill"', dataset=fingerprint(path), people=People(path))
+    for kept in ({}, {"publish": tmp_path / "one"}, {"publish": tmp_path / "one", "accept_unchecked": True}):
+        found = lv.audit(path, **asked, **kept)
+        assert found.verdict.level is Level.CARE and 'of invariant "ill"' in " ".join(found.verdict.reasons)
+        assert found.summary.undecided == 1 and not found.passed
+        assert (found.published is None) == ("accept_unchecked" not in kept)
+        assert found.is_acceptable == ("accept_unchecked" not in kept)
+    assert lv.verify(tmp_path / "one").passed
+    hidden = {
+        "tables": [{"name": "ill", "by": ["ill"]}],
+        "rules": [{"rule": "frequency", "minimum": 3}],
+        "registry": tmp_path / "new",
+    }
+    protected = lv.protect(path, **hidden, out=tmp_path / "two")
+    assert 'of invariant "ill"' in str(protected.verdict)
+    assert protected.is_acceptable and protected.published is None
+    protected = lv.protect(path, **hidden, out=tmp_path / "two", accept_unchecked=True)
+    assert protected.published and protected.verdict.level is Level.CARE
+    assert str(protected.verdict).count('of invariant "ill"') == 1
+    file = lv.anonymize(
+        path,
+        quasi=["town"],
+        sensitive=["ill"],
+        k=3,
+        steps=1,
+        registry=tmp_path / "file",
+        out=tmp_path / "three",
+    )
+    assert file.verdict.level is Level.CARE and 'of invariant "ill"' in str(file.verdict)
+    copy = tmp_path / "copy.parquet"
+    pa.parquet.write_table(pa.csv.read_csv(path).take(list(reversed(range(39)))), copy)
+    assert lv.audit(copy, **asked).verdict.level is Level.CARE
+    ledger.succeed(tmp_path / "next.ledger")
+    (reason,) = [one for one in lv.audit(path, **asked).verdict.reasons if "ledger" in one]
+    assert reason.count("topdown") == 1
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(path, elsewhere)
+    assert lv.audit(elsewhere / "people.csv", **asked).verdict.level is Level.OK
+
+
+def test_a_file_that_ledger_and_register_have_is_no_doubt(people: Path) -> None:
+    folder = people.parent
+    pa.csv.write_csv(
+        pa.table({"town": ["A", "B"] * 12, "ill": ["y"] * 12 + ["n"] * 12}), folder / "records.csv"
+    )
+    ledger = folder / "records.csv.ledger"
+    Ledger.create(ledger, measure=Measure.EPSILON, neighbours=Relation.CHANGE_RECORD)
+    asked = {"quasi": ["town"], "sensitive": ["ill"], "k": 3, "recoding": "global", "steps": 1}
+    for register, level in (("register", Level.OK), (None, Level.CARE)):
+        kept = {} if register is None else {"registry": folder / register}
+        lv.anonymize(folder / "records.csv", out=folder / f"{level}", **asked, **kept)
+        (folder / "register").mkdir(exist_ok=True)
+        found = lv.audit(
+            folder / "records.csv", tables=[{"name": "towns", "by": ["town"]}], registry=folder / "register"
+        )
+        assert found.verdict.level is level
+
+
 def test_a_spoilt_sketch_and_an_entry_of_another_format_are_one_sentence(people: Path) -> None:
     publish(people, EVERYONE, "one")
     folder = people.parent / "register"
@@ -390,6 +468,57 @@ def test_classes_that_overlap_are_at_least_so_many(people: Path) -> None:
     enter_classes(people, [({"ill": ["y", "n"], "town": ["A"]}, 20), ({"town": ["A", "B"]}, 47)])
     found = lv.audit(people, weight="count", tables=[EVERYONE], registry=people.parent / "register")
     assert found.summary.small_exact == 0 and found.summary.certified == found.summary.targets
+
+
+def enter_illnesses(file: Path, *, too_large: list[str]) -> None:
+    """One recoding: A and B are one class, and the illnesses of all classes are published."""
+    memory = MatchedRegister.of(file.parent / "register", file, SourceOptions(), is_publishing=True)
+    kept = disclosures.file(
+        "4-anonymous",
+        quasi=["town"],
+        values=[[["A", "B"], ["C"]]],
+        columns={"ill": ["flu", "none"]},
+        rows=[[0, 0], [0, 1], [1, 0], [1, 1]],
+        counts=[1, 3, 5, 5],
+        n_left_out=0,
+        where={},
+        too_large=too_large,
+        is_one_recoding=True,
+    )
+    memory.append({"tables": [], "files": [kept]})
+
+
+def test_columns_that_a_file_keeps_are_asked_about_although_no_table_names_them(tmp_path: Path) -> None:
+    """The table shows that all of "A or B" live in A; then the one with flu is the one of A."""
+    file = tmp_path / "people.csv"
+    rows = ["A,flu", *["A,none"] * 3, *["C,flu"] * 5, *["C,none"] * 5]
+    file.write_text("\n".join(["town,ill", *rows]) + "\n")
+    (tmp_path / "spec.toml").write_text('[attributes.town]\nlabels = ["A", "B", "C"]\n')
+    enter_illnesses(file, too_large=[])
+    found = lv.audit(
+        file,
+        spec=tmp_path / "spec.toml",
+        tables=[{"name": "towns", "by": ["town"]}],
+        registry=tmp_path / "register",
+        small=3,
+    )
+    assert [cell.cell for cell in found.disclosed()] == [{"town": "A", "ill": "flu"}]
+
+
+def test_columns_of_a_file_that_are_not_described_leave_the_question_open(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    rows = ["A,flu", "A,none", *["B,none"] * 2, *["C,flu"] * 5, *["C,none"] * 5]
+    file.write_text("\n".join(["town,ill", *rows]) + "\n")
+    enter_illnesses(file, too_large=["income"])
+    table = {"name": "A to C", "by": ["town"], "recode": {"town": {"AB": ["A", "B"], "C": ["C"]}}}
+    asked = {"registry": tmp_path / "register", "small": 3}
+    found = lv.audit(file, tables=[table], publish=tmp_path / "out", fail_on="small", **asked)
+    assert found.published is None and not found.passed and found.summary.undecided == 1
+    accepted = lv.audit(file, tables=[table], publish=tmp_path / "out", accept_unchecked=True, **asked)
+    assert accepted.published and accepted.verdict.level is Level.CARE
+    with pytest.raises(InputError, match="--accept-unchecked needs --register") as caught:
+        lv.audit(file, tables=[table], accept_unchecked=True)
+    assert caught.value.option == "--accept-unchecked"
 
 
 def test_a_class_with_labels_that_are_gone_is_an_error(people: Path) -> None:

@@ -11,6 +11,7 @@ from louver.data.tabulate import tabulate
 from louver.errors import InputError
 
 SEX = ["f", "m"] * 20
+TOWN = [f"t{i // 2}" for i in range(40)]
 ROUNDED = [1200 + 100 * i for i in range(40)]
 LOOKING_LIKE_MONEY = {
     "inc": (list(range(1, 41)), "an amount of money"),
@@ -46,8 +47,31 @@ def test_what_looks_like_money_or_a_sampling_weight_is_asked_about(name: str) ->
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_of_people_are_counted(name: str) -> None:
-    with open_source(pa.table({"sex": SEX, name: COUNTS[name]})) as source:
+    with open_source(pa.table({"sex": SEX, "town": TOWN, name: COUNTS[name]})) as source:
         assert tabulate(source, ["sex"], weight=name).total == sum(COUNTS[name])
+
+
+@pytest.mark.parametrize(
+    ("others", "weights", "is_refused"),
+    [
+        ({"sex": SEX}, [20 + i for i in range(40)], True),
+        ({"sex": SEX, "town": [*TOWN[:38], "t1", "t1"]}, [3] * 40, True),
+        ({"sex": SEX}, [1] * 40, False),
+        ({"sex": SEX}, [0] * 31 + [3] * 9, False),
+        ({}, [3] * 40, False),
+    ],
+    ids=["respondents", "some lines again", "lines of one person", "too few lines", "only counts"],
+)
+def test_weights_of_a_sample_are_recognised_by_lines_that_repeat(
+    others: dict[str, list[str]], weights: list[int], is_refused: bool
+) -> None:
+    """A weight of 37 is one respondent: an audit that takes it for 37 people calls every cell large."""
+    with open_source(pa.table({**others, "factor": weights})) as source:
+        if is_refused:
+            with pytest.raises(InputError, match='"factor".*otherwise equal.*--weight-is-count'):
+                tabulate(source, list(others), weight="factor")
+        else:
+            assert tabulate(source, list(others), weight="factor").total == sum(weights)
 
 
 def test_every_verb_that_counts_asks() -> None:

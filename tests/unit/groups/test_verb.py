@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import louver as lv
+from louver._verdict import Level
 from louver.errors import BudgetError, InputError, LouverError, PromiseError
 from louver.groups import groups
 from louver.groups.options import GroupsOptions
@@ -193,6 +194,7 @@ def test_a_paid_release_is_whole_and_verifies(people: Path, domain: Path, tmp_pa
     assert manifest.privacy["not_protected"] == list(released.plan.not_protected)
     assert len(released.plan.not_protected) == 2
     assert all(what in repr(released) for what in released.plan.not_protected)
+    assert released.verdict.level is Level.CARE and "hide small counts" in released.verdict.reasons[-1]
     assert manifest.privacy["amount"] == "1" and manifest.privacy["neighbours"] == "add-remove-record"
     assert set(manifest.files) == {
         "data/groups.parquet",
@@ -212,6 +214,7 @@ def test_a_noisy_total_has_no_invariants(people: Path, domain: Path, tmp_path: P
     given = {name: value for name, value in _options(domain).items() if name != "total"}  # the default
     released = groups(people, **given, out=tmp_path / "release")
     assert released.plan.total == "noisy" and "not protected" not in repr(released)
+    assert released.verdict.level is Level.OK
     assert read_manifest(tmp_path / "release").privacy["not_protected"] == []
     assert released.sizes == range(1, 6)
     assert ledger.state().disclosures == ()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from louver.errors import SolverError
 from louver.optim import elimination
-from louver.optim.elimination import LinearRow, extends_to_integers, project
+from louver.optim.elimination import LinearRow, project
 from oracles.elimination import extends
 
 KEPT = ("h00", "h01", "h10", "h11")
@@ -47,7 +47,7 @@ def test_appendix_d_three_equalities_and_ten_at_most():
         "10 >= h11",
         "h11 >= 0",
     )
-    assert found.is_exact and extends_to_integers(*example_2(), found)
+    assert found.is_exact
 
 
 def test_example_1_by_elimination():
@@ -88,43 +88,30 @@ def test_a_projection_holds_what_a_linear_program_extends(system):
     equations, inequalities, kept = system
     given_rows = [[LinearRow(a, Fraction(c)) for a, c in own] for own in (equations, inequalities)]
     found = project(*given_rows, kept)
-    whole = extends_to_integers(*given_rows, kept, found)
     for point in product((-3, -1, 0, 2), repeat=2):
         assert found.holds(point) == extends(equations, inequalities, kept, point), point
-        if whole and found.holds(point):
+        if found.is_exact and found.holds(point):
             assert extends(equations, inequalities, kept, point, whole=True), point
 
 
-def test_whole_extension_is_checked_not_assumed():
+def test_a_projection_that_is_not_exact_says_so():
     """Twice an unknown lies between x and x: only even points extend."""
     names = ["y", "x"]
     bounds = rows(names, ({"x": 1}, 0), ({"x": -1}, -3), ({"x": 1, "y": -2}, 0), ({"x": -1, "y": 2}, 0))
     found = project([], bounds, [1])
     assert not found.is_exact and found.in_words(["x"]) == ("x >= 0", "3 >= x")
-    assert extends_to_integers([], bounds, [1], found) is False
     halves = rows(names, ({"x": 1}, 0), ({"x": -1}, -3), ({"x": 2, "y": -2}, -1), ({"x": -2, "y": 2}, -1))
     loose = project([], halves, [1])
-    assert not loose.is_exact and extends_to_integers([], halves, [1], loose) is True
-
-
-def test_what_cannot_be_tried_is_unknown(monkeypatch):
-    names = ["y", "x"]
-    open_end = rows(names, ({"x": 1}, 0), ({"x": 1, "y": -2}, 0), ({"x": -1, "y": 3}, 0))
-    assert extends_to_integers([], open_end, [1], project([], open_end, [1])) is None
-    bounds = [*open_end, *rows(names, ({"x": -1}, -3))]
-    monkeypatch.setattr(elimination, "MAX_POINTS", 3)
-    assert extends_to_integers([], bounds, [1], project([], bounds, [1])) is None
-    nothing = rows(names, ({"x": 1, "y": -2}, 0), ({"x": -1, "y": 3}, -9))
-    assert extends_to_integers([], nothing[:1], [1], project([], nothing[:1], [1])) is True
-    assert project([], nothing, [0, 1]).in_words(names) == ("x >= 2 y", "9 + 3 y >= x")
+    assert not loose.is_exact
 
 
 def test_contradictions_are_found():
     names = ["y", "x"]
+    nothing = rows(names, ({"x": 1, "y": -2}, 0), ({"x": -1, "y": 3}, -9))
+    assert project([], nothing, [0, 1]).in_words(names) == ("x >= 2 y", "9 + 3 y >= x")
     assert not project([], rows(names, ({"y": 1}, 3), ({"y": -1}, -2)), [1]).is_feasible
     assert not project(rows(names, ({"x": 1}, 3), ({"x": 1}, 2)), [], [1]).is_feasible
     assert not project([], rows(names, ({"x": 1}, 3), ({"x": -1}, -2)), [1]).holds((3,))
-    assert extends_to_integers([], [], [1], project([], rows(names, ({"y": 1}, 3), ({"y": -1}, -2)), [1]))
 
 
 def test_opposite_rows_become_an_equation():

@@ -207,7 +207,7 @@ BAD: dict[str, tuple[dict[str, str], str, int | None]] = {
     "value": (changed('"turnover"', '"sales"'), 'line 4 names the column "sales"', 4),
     "shadow": (changed('|""|', '|"first"|'), "line 4 has a shadow variable", 4),
     "cost": (changed('"price"', "-3"), "line 4 has an unknown cost", 4),
-    "rule form": (changed("P(15,1)", "P15"), "line 5 has a rule not of the form", 5),
+    "rule form": (changed("P(15,1)", "P15"), "line 5 has a rule that is not of the form", 5),
     "rule name": (changed("P(15,1)", "REQ(1,2,3)"), "line 5 has the rule REQ in a form", 5),
     "rule numbers": (changed("P(15,1)", "P(x)"), "line 5 needs a number of 0 or more", 5),
     "coalition": (changed("P(15,1)", "P(15,2)"), "line 5 has P against several contributors", 5),

@@ -524,7 +524,7 @@ def test_other_keys_of_the_same_records_are_refused(tmp_path: Path, case: str) -
         protect(tmp_path, "again", data=again, person=person)
     # Names that nobody had before may be those of other people.
     assert error.value.option == ("--register" if case == "renamed" else "--person")
-    assert case == "renamed" or 'take the column "id" of that publication' in str(error.value)
+    assert case == "renamed" or 'use the column "id" of that publication' in str(error.value)
     assert not (tmp_path / "again").exists()
 
 

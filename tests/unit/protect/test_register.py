@@ -205,7 +205,9 @@ def test_what_the_classes_of_a_file_confine_together_is_a_doubt_about_counts(tmp
         "suppress": 0.1,
     }
     lv.anonymize(records(), **asked, registry=tmp_path / "register", out=tmp_path / "file")
-    people = protect(tmp_path, "people", tables=[PEOPLE])
+    refused = protect(tmp_path, "people", tables=[PEOPLE])
+    assert refused.published is None and refused.is_acceptable and refused.verdict.level == "stop"
+    people = protect(tmp_path, "people", tables=[PEOPLE], accept_unchecked=True)
     assert people.published and people.verdict.level == "care"
     assert any("each class was considered by itself" in reason for reason in people.verdict.reasons)
     assert not protect(tmp_path, "sums").question.files

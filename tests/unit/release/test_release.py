@@ -14,7 +14,7 @@ import pytest
 
 from louver.errors import InputError, PromiseError
 from louver.release.manifest import Manifest, read_manifest
-from louver.release.promises.closeness import tree_distance
+from louver.release.promises.sensitive import tree_distance
 from louver.release.verify import verify
 from louver.release.write import ReleaseWriter
 from releases import doubt, edit, made, table_of

@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from louver._verdict import Level
 from louver.errors import BudgetError, Cancelled, InfeasibleError, InputError
 from louver.privacy.budget import Measure, epsilon_at
 from louver.privacy.composition import ChangedCounts, delta_at
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
+from louver.release.pages.promised import topdown_verdict
 from louver.release.verify import verify
 from louver.report.topdown import topdown_report
 from louver.schema.spec import AttributeOptions, SourceOptions
@@ -382,6 +384,8 @@ def test_what_the_invariants_give_away_is_said(tmp_path):
         topdown(write_town(tmp_path / name, text), seed=1, out=tmp_path / f"{name}-out")
         privacy = json.loads((tmp_path / f"{name}-out/manifest.json").read_text())["privacy"]
         (told[name],) = privacy["not_protected"]
+        found = topdown_verdict(privacy, (), is_private=True, is_for_release=True)
+        assert found.level is Level.CARE and "tables that hide small counts" in found.reasons[-1]
     assert told == {
         "changed": 'which ward a person lives in (invariant "ward total")',
         "some": "whether a person of a ward has quarters dorm, and which ward such a person lives in "

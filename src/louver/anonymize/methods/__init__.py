@@ -1,4 +1,4 @@
-"""Every method by its name; a new one needs its own file and a line here."""
+"""Every method by its name; a new method needs its own file and a line here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ METHODS = {
 }
 
 CHOICES = tuple(name for name, method in METHODS.items() if method.is_choice)
-"""The names that `--method` takes; further methods serve another option."""
+"""The names that `--method` accepts; other methods are selected by another option."""
 
 
 def method_of(options: AnonymizeOptions) -> Method:

@@ -42,7 +42,7 @@ PIECE_RECORDS = 16_000
 """Records annealed as one piece. Larger pieces have fewer records at their borders; smaller ones fit in the cache."""
 
 ROUND_RECORDS = 200_000
-"""Record visits per round, rounded to a whole number of sweeps; pieces are cut anew every round."""
+"""Record visits per round, rounded to a whole number of sweeps; pieces are cut again in every round."""
 
 MAX_SWEEPS_PER_ROUND = 100
 MAX_SWEEPS = 20_000
@@ -77,19 +77,18 @@ def solve(
 
     Notes
     -----
-    Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the
-    best start is improved by simulated annealing: records move to a class nearby or are exchanged with a
-    record of it, classes are dissolved into their neighbours and founded from records that others can spare (chosen
-    towards l and t, where these are asked for), and records are left out where the problem allows it. Changes that make a class break a
-    requirement are never made. In every round the classes are cut into pieces that lie close together, along other borders each time, and
-    the pieces are annealed in threads. They do not depend on the number of threads, and each has its own stream of random
-    numbers. The best partition at the end of any round is returned.
+    Up to EXACT_RECORDS records `exact` is tried first, and if it proves the optimum that is the answer. Otherwise the best start is
+    improved by simulated annealing: records move to a class nearby or are exchanged with a record of it, classes are dissolved into their
+    neighbours and founded from records that others can spare (chosen towards l and t, where these are asked for), and records are left out
+    where the problem allows it. Changes that make a class break a requirement are never made. In every round the classes are cut into
+    pieces that lie close together, along other borders each time, and the pieces are annealed in threads. The pieces do not depend on the
+    number of threads, and each has its own stream of random numbers. The best partition at the end of any round is returned.
 
-    With a population (k-map) nothing is annealed: to count who matches a class costs too much to be done at every
-    step, so the best start is the answer.
+    With a population (k-map) nothing is annealed: counting the people who match a class at every step would cost too much, so the best
+    start is the answer.
 
-    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, computed on request); where the time
-    is up before all neighbours are found there is none, and the best start is the answer.
+    The lower bound is that of `find_neighbours`, or that of `exact` (`priced_bound` has a better one, computed on request); if time runs
+    out before all neighbours are found, there is no bound, and the best start is the answer.
 
     **Cost**: the start about n log n; then as long as allowed. O(n (m + NEIGHBOURS)) memory.
     """
@@ -133,7 +132,7 @@ def warm_up(problem: AnonymizeProblem, run: Run) -> None:
     points = tiny.points()
     near = np.zeros((len(points.codes), 0), np.int32)
     sample = anneal_piece_inplace, _sample(tiny, _scene(tiny, points, near), watch)
-    with suppress(TimeUpError):  # the run may be asked to finish early meanwhile
+    with suppress(TimeUpError):  # the run may be asked to finish early in the meantime
         with compiled_aside(watch.run, sample):
             if problem.n_records <= EXACT_RECORDS:
                 exact.solve(tiny, watch)
@@ -191,7 +190,7 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Annealing:
-    """Data that the rounds of a run share."""
+    """Data shared by the rounds of a run."""
 
     problem: AnonymizeProblem
     scene: Scene
@@ -319,7 +318,8 @@ TRIPLES_SOUGHT, PAIRS_SOUGHT = 24, 64
 """Neighbours sought for the bound; triples of points are used while classes need at most half that many."""
 
 MOST_VALUES = 256
-"""Up to this many sensitive values the bound asks which neighbours could make a class close; beyond, only how many values they have."""
+"""Up to this many sensitive values, the bound considers which neighbours could make a class close; with more, only how many values they
+have."""
 
 
 class TimeUpError(Exception):
@@ -333,7 +333,7 @@ class Neighbourhood:
     Attributes
     ----------
     near : int32 (p, l)
-        Near other points, nearest first; at equal distance by number.
+        Neighbouring points, nearest first; at equal distance by number.
     lower_bound : int
         Units that every partition loses at least.
     """
@@ -347,7 +347,7 @@ def find_neighbours(
 ) -> Neighbourhood:
     """The `n_wanted` nearest points of every point, or all if there are fewer, and the lower bound they prove.
 
-    Where columns are many, some of those listed may be near but not the nearest.
+    If there are many columns, some of those listed may be near but not the nearest.
 
     Notes
     -----
@@ -355,8 +355,8 @@ def find_neighbours(
 
     **Lower bound**: a record that is published lies in a class of at least k records (more where l or t need more), whose loss per record
     is at least what `louver.optim.kernels.classes.loss_bounds` proves for the record's point from its neighbours, by their number and by
-    their sensitive values. A record that is left out loses
-    everything, which is no less. The sum over all records is therefore a bound, whatever else the classes must meet.
+    their sensitive values. A record that is left out loses everything, which is no less. The sum over all records is therefore a bound,
+    whatever else the classes must meet.
 
     **Time**: once it is up, `TimeUpError` is raised: there is then neither a search nor a bound.
 

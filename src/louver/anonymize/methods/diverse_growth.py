@@ -13,10 +13,11 @@ from louver.optim.kernels.classes.diversity import n_sensitive_values
 __all__ = ["is_useful", "solve"]
 
 MOST_VALUES = 1000
-"""Maximum number of sensitive values: the time to judge a record is proportional to it."""
+"""Maximum number of sensitive values: the time for each record considered is proportional to it."""
 
 STRICTNESS = (0.0, 0.5)
-"""How much of the greatest step towards the requirements a record must make: cheap records first, or small classes first."""
+"""Share of the greatest possible step towards the requirements that a record must make: a small share prefers cheap records, a large one
+small classes."""
 
 
 def is_useful(problem: AnonymizeProblem) -> bool:
@@ -36,10 +37,10 @@ def solve(problem: AnonymizeProblem, watch: Watch) -> Partition:
 
     Notes
     -----
-    A class starts from the first record left in the sorted order. From the nearest records left it takes the one by which its region grows
-    least, among those that bring it nearer to l and t, until it has k records and meets them. Records that find no class are united with
-    the cheapest one that stays publishable. Uniting whole classes of k records instead, as all other methods do, makes classes of
-    several times the size that t needs.
+    A class starts from the first record left in the sorted order. Of the nearest remaining records that bring it nearer to l and t, it
+    takes the one by which its region grows least, until it has k records and meets both. Records without a class join the cheapest one that
+    remains publishable. Uniting whole classes of k records instead, as all other methods do, makes classes of several times the size that t
+    needs.
 
     **Cost**: classes x (the search for near records + records of a class x values).
     """

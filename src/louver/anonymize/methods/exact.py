@@ -38,16 +38,16 @@ CAPACITY = 1 << 12
 """Initial capacity of the list of classes; quadrupled whenever it is not enough."""
 
 MAX_CAPACITY = 1 << 27
-"""Records in listed classes, beyond which they would not fit in memory."""
+"""Maximum number of records in listed classes; more would not fit in memory."""
 
 MAX_WORKSPACE = 1 << 25
-"""Limit on points x records per class; beyond it nothing is searched, as the workspace would not fit in memory."""
+"""Limit on points x records per class; beyond it there is no search, because the workspace would not fit in memory."""
 
 NOTHING_FOUND = "none"
 """Method name of the placeholder partition used when none was found."""
 
 POOL_NODES = 20_000
-"""Nodes of the search among the classes that pricing has listed, for a good partition to start from."""
+"""Nodes of the search, among the classes that pricing has listed, for a good partition from which to start."""
 
 MEMORY_SLOTS = 1 << 14
 """Sets of records that the exact cover remembers."""
@@ -108,9 +108,9 @@ def solve(
     ----------
     problem : AnonymizeProblem
     watch : Watch, optional
-        Once its time is up the best partition found is returned with the lower bound proved so far.
+        Once its time is up, the best partition found is returned with the lower bound proved so far.
     max_nodes : int, optional
-        The same limit as a number of search nodes, which does not depend on the machine.
+        A limit in search nodes, which does not depend on the machine.
     start : Partition, optional
         A known partition; by default the better of Greedy Search and the best cut of the sorted order.
 
@@ -190,7 +190,7 @@ def _search(compact: _Compact, best: Partition, prices: _Prices, work: _ExactWor
 
 
 def _first_partition(problem: AnonymizeProblem, watch: Watch) -> Partition:
-    """A good partition; if leaving whole classes out yields none, a placeholder that loses more than any other."""
+    """A good partition; if leaving out whole classes yields none, a placeholder that loses more than any other."""
     try:
         starts = (greedy.solve(problem, watch), sorted_cut.solve(problem, watch))
         return min(starts, key=lambda partition: partition.loss)
@@ -213,7 +213,7 @@ class _Compact:
     start : int64 (p + 1,)
         Records start[i] to start[i + 1] - 1 are those of point i.
     most_size : int
-        Most records that a class of an optimal partition needs.
+        Maximum number of records that a class of an optimal partition needs.
     """
 
     problem: AnonymizeProblem

@@ -31,7 +31,7 @@ from louver.optim.status import Status
 __all__ = ["MAX_RECORDS", "METHODS", "FreeformGroups", "Matching", "solve"]
 
 MAX_RECORDS = 20_000
-"""Beyond this the costs of all pairs would not fit in memory (1.6 GB)."""
+"""Maximum number of records: with more, the costs of all pairs would not fit in memory (1.6 GB)."""
 
 
 class Matching(StrEnum):
@@ -44,7 +44,7 @@ class Matching(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FreeformGroups:
-    """Who matches whom.
+    """The matches between records.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class FreeformGroups:
         return 0
 
     def grouped(self) -> tuple[Ints, Ints]:
-        """Records that each published record covers, and where each one's records start."""
+        """Records that each published record covers, and where the records of each start."""
         n, k = self.matches.shape
         return self.matches.ravel(), np.arange(n) * k
 
@@ -94,11 +94,10 @@ def solve(
 
     Notes
     -----
-    Implements: Doka, Xue, Tsoumakos & Karras (2015), Greedy, SortGreedy and Hungarian: in each of k - 1 rounds every
-    record is matched to one that it has not been matched to before, no record twice in a round, at the least loss.
-    If time runs out before the last round, all matches are those of a cut of the sorted order.
-    Departs: records that the greedy rounds leave without a match get one by the cheapest exchange, or, where no single
-    exchange will do, by an optimal matching of the round, instead of by backtracking.
+    Implements: Doka, Xue, Tsoumakos & Karras (2015), Greedy, SortGreedy and Hungarian: in each of k - 1 rounds every record is matched to
+    one that it has not been matched to before, no record twice in a round, at the least loss. If time runs out before the last round, all
+    matches are those of a cut of the sorted order. Departs: records that the greedy rounds leave unmatched are matched by the cheapest
+    exchange or, if no single exchange is enough, by an optimal matching of the round, instead of by backtracking.
 
     **Cost**: O(k n^2 m) time (Hungarian: O(k n^3)) and 4 n^2 bytes.
 

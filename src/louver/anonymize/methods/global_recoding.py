@@ -19,16 +19,16 @@ from louver.optim.status import Status
 __all__ = ["METHOD", "Lattice", "all_codings", "searched", "solve"]
 
 ROUNDS = 400
-"""Rounds if neither time nor steps are limited, and rounds without improvement after which a search ends."""
+"""Number of rounds if neither time nor steps are limited, and number of rounds without improvement after which a search ends."""
 
 JUDGED_PER_STEP = 2_000
-"""Combinations of codings that the lattice search may evaluate for each step."""
+"""Number of combinations of codings that the lattice search may evaluate for each step."""
 
 LATTICE_SHARE = 0.5
 """Share of the time after which the lattice search is abandoned."""
 
 BOUND_SHARE = 0.2
-"""The same for the lattices of some columns, where that of all columns is too large: they prove a bound."""
+"""The same for the lattices of some columns, which prove a bound if the lattice of all columns is too large."""
 
 STARTS = 8
 """Number of initial rounds that begin with one block per column."""
@@ -52,23 +52,23 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
 
     Notes
     -----
-    Top-down specialisation (Fung, Wang & Yu 2005): from one block per column, the division that saves the most information
-    and leaves no more records out than allowed is made, until there is none. A division that fails now fails in every finer
-    recoding, and is not tried again. Each round then makes some columns of the best recoding coarse and divides again, in
-    an order in which columns weigh differently from round to round, or tries all codings near those of two or three columns
-    together. Where columns have few codings, `Lattice` rules out or judges all combinations first, and its answer is the optimum.
+    Top-down specialisation (Fung, Wang & Yu 2005): from one block per column, the division that saves the most information and leaves no
+    more records out than allowed is made, until there is none. A division that fails also fails in every finer recoding, and is not tried
+    again. Each round then either makes some columns of the best recoding coarse and divides again, with other weights of the columns in
+    every round, or tries all codings near the current ones of two or three columns together. Where columns have few codings, `Lattice`
+    rules out or judges all combinations first, and its answer is the optimum.
 
-    **Lower bound**: the least loss of the combinations that an abandoned `Lattice` has not ruled out; where there are too many to look at,
-    what `bound_by_columns` proves.
+    **Lower bound**: the least loss of the combinations that an abandoned `Lattice` has not ruled out; if there are too many to examine, the
+    bound that `bound_by_columns` proves.
 
     **Loss**: that of (34), as for classes formed one by one, so the two can be compared.
 
-    **Cost**: a round judges about as many recodings as there are values; each judgement is one count of the points.
+    **Cost**: a round evaluates about as many recodings as there are values; each evaluation is one count of the points.
 
     Raises
     ------
     InfeasibleError
-        If no recoding was found that meets the requirements: where they are monotone, not even one block per column does.
+        If no recoding was found that meets the requirements: if they are monotone, not even one block per column does.
     """
     watch = watch or Watch()
     space = RecodingSpace.of(problem)
@@ -80,7 +80,7 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, steps: int |
 
 
 def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Recoding, float | None]:
-    """The best recoding found, and what every recoding loses at least; None where no bound is known."""
+    """The best recoding found, and a lower bound on the loss of every recoding; None if no bound is known."""
     with watch.stage("first answer"):
         best = space.judged(space.coarsest)
         if best is not None:
@@ -102,7 +102,7 @@ def searched(space: RecodingSpace, watch: Watch, steps: int | None) -> tuple[Rec
 def _of_all(
     space: RecodingSpace, best: Recoding | None, watch: Watch, steps: int | None
 ) -> tuple[Recoding | None, float | None]:
-    """The best of all recodings if there are few, and what every recoding loses at least."""
+    """The best of all recodings if there are few, and a lower bound on the loss of every recoding."""
     if best is None and space.is_monotone:
         return best, None
     most = None if steps is None else JUDGED_PER_STEP * max(1, steps)
@@ -115,13 +115,13 @@ def _of_all(
 
 
 def bound_by_columns(space: RecodingSpace, watch: Watch, max_judged: int) -> float:
-    """What every recoding loses at least, by the columns with few codings.
+    """A lower bound on the loss of every recoding, from the columns with few codings.
 
     Notes
     -----
-    A recoding remains one that may be published when all columns but some have a single block, and it loses at least what these some
-    lose. So the least loss of a lattice of some columns, all others in one block, is a bound, and bounds of different columns add up. Where
-    records may be left out, only columns under a hierarchy count, whose labels do not depend on who is published.
+    A publishable recoding remains publishable if all columns except a few are put into a single block, and it loses at least what these few
+    lose. So the least loss of a lattice of a few columns, with all others in one block, is a bound, and bounds of different columns add up.
+    Where records may be left out, only columns with a hierarchy count, because their labels do not depend on the records published.
     """
     if not space.is_monotone or space.out_share < 1:
         return 0.0
@@ -159,7 +159,7 @@ def _groups_of_columns(sizes: dict[int, int]) -> list[set[int]]:
 
 
 def _rounds(space: RecodingSpace, best: Recoding, watch: Watch, steps: int | None) -> Recoding:
-    """Look around the best recoding, or divide again from parts of it or from the top, until time or steps run out."""
+    """Search near the best recoding, or divide again from parts of it or from the top, until time or steps run out."""
     _tell(space, best, watch)
     drawn = draws()
     n_rounds, n_vain = 0, 0
@@ -209,7 +209,7 @@ def _divided_again(
         for place, (domain, coding) in enumerate(zip(space.domains, best.codings, strict=True))
     )
     start = space.judged(codings)
-    if start is None:  # possible where coarser recodings may leave out more records
+    if start is None:  # this can happen if coarser recodings may leave out more records
         return best
     weights = np.array([4.0 ** (2 * next(drawn) - 1 - 2 * (place in later)) for place in range(m)])
     return _divided(space, start, weights, watch)
@@ -276,17 +276,18 @@ METHOD = Method(
 
 
 MOST_NODES = 4_000_000
-"""Combinations of codings that are held in memory, 17 bytes each."""
+"""Maximum number of combinations of codings held in memory, 17 bytes each."""
 
 MOST_JUDGED = 20_000
-"""The same limit where each must be evaluated: leaving records out makes intervals narrower, or finer recodings may leave out fewer."""
+"""The same limit if each combination must be evaluated, because leaving records out makes intervals narrower, or because finer recodings
+may leave out fewer records."""
 
 LOOK_AHEAD = 4096
-"""Combinations that are looked up at a time."""
+"""Number of combinations that are looked up together."""
 
 
 def all_codings(space: RecodingSpace) -> list[list[Ints]] | None:
-    """All codings of every column; None if there are too many combinations to look at each one."""
+    """All codings of every column; None if there are too many combinations to examine each one."""
     found = [domain.codings() for domain in space.domains]
     codings = [one for one in found if one is not None]
     most = MOST_NODES if space.has_bound and space.is_monotone else MOST_JUDGED
@@ -295,7 +296,7 @@ def all_codings(space: RecodingSpace) -> list[list[Ints]] | None:
 
 
 class Lattice:
-    """Every combination of some codings of the columns, ruled out or judged.
+    """Every combination of the given codings of the columns, either ruled out or evaluated.
 
     Parameters
     ----------
@@ -309,23 +310,22 @@ class Lattice:
     has_bound : bool
         Whether the columns' losses are a bound (`RecodingSpace.has_bound`), or are to be treated as one.
     is_by_bound : bool
-        Look for the least bound of a recoding that may be published, not for the least loss.
+        Whether the least bound of a publishable recoding is sought, not the least loss.
 
     Attributes
     ----------
     least : float
-        The least bound of all combinations that were not ruled out, at most the loss of the best: every recoding loses as much.
+        The least bound of all combinations that were not ruled out, at most the loss of the best: every recoding loses at least this much.
 
     Notes
     -----
-    Coarser recodings leave no more records out (`RecodingSpace.is_monotone`). So where one leaves out too many, all finer ones do
-    (predictive tagging: Kohlmayer et al. 2012, Flash), one on few columns, all others in one block, included (LeFevre, DeWitt
-    & Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left
-    out or not, so the sum of the columns' losses is a bound: exact for hierarchies, and for intervals and sets while nobody
-    may be left out. What is neither ruled out nor bounded away is judged, those with the most below them first: of all whose
-    bound is below the optimum, each rules out as many as it can.
+    Coarser recodings leave no more records out (`RecodingSpace.is_monotone`). So if one leaves out too many, all finer ones do (predictive
+    tagging: Kohlmayer et al. 2012, Flash), even if it divides only a few columns and has all others in one block (LeFevre, DeWitt &
+    Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left out or not, so the sum of the columns' losses is a
+    bound: exact for hierarchies, and for intervals and sets if no record may be left out. Combinations that are neither ruled out nor
+    excluded by their bound are evaluated, those coarser than the most others first, so that each rules out as many as possible.
 
-    **Cost**: one count of the points for each combination judged; a few bytes for each combination.
+    **Cost**: one count of the points for each combination evaluated; a few bytes for each combination.
     """
 
     def __init__(
@@ -346,7 +346,7 @@ class Lattice:
         self._has_bound = space.has_bound if has_bound is None else has_bound
         self._codings = codings
         self._shape = tuple(len(one) for one in codings if len(one) > 1)
-        """A column with only one coding gets no axis: the number of axes of an array is limited."""
+        """A column with only one coding has no axis, because the number of axes of an array is limited."""
 
     def search(self, best: Recoding | None) -> Recoding | None:
         """The best recoding; `is_complete` says whether all other combinations were ruled out."""
@@ -373,7 +373,7 @@ class Lattice:
         return best
 
     def _least(self, best: Recoding | None, is_out: Bools) -> float:
-        """What every combination loses at least; what was judged is ruled out, or no better than the best."""
+        """A lower bound on the loss of every combination; those already evaluated are ruled out or no better than the best."""
         if self.is_complete:
             return 0.0 if best is None else best.loss
         is_open = ~is_out if best is None else ~is_out & (self._bound < best.loss)
@@ -422,6 +422,6 @@ def _refinements(codings: Sequence[Ints]) -> Bools:
     refines = np.empty((len(table), len(table)), np.bool_)
     for i, coding in enumerate(table):
         _, first, block = np.unique(coding, return_index=True, return_inverse=True)
-        # A coding refines another if the other tells no value from the first of its block.
+        # A coding refines another if the other distinguishes no value from the first value of its block.
         refines[:, i] = (table[:, first[block.reshape(-1)]] == table).all(axis=1)
     return refines

@@ -23,7 +23,7 @@ def solve(
     ----------
     problem : AnonymizeProblem
     watch : Watch, optional
-        Once its time is up, the records that have no class yet get the best cut of their sorted order.
+        Once its time is up, the remaining records are classed by the best cut of their sorted order.
     published_leftovers : bool
         Put leftover records where the enlarged class is cheapest, as the paper's Table 7 does, rather than where the
         loss rises least.
@@ -33,7 +33,7 @@ def solve(
     Implements: Liang & Samavi (2020), Algorithm 2, with the order of section 2.3 and the weights of (36).
     Departs: leftovers are assigned by the smallest increase in loss (K4). The record to add is found by best-first search over a tree of
     regions (`louver.optim.kernels.classes.record_tree`): the loss of class and record together never falls as the class grows,
-    so what was computed for a smaller class still bounds it. The classes are those of a plain scan, record by record.
+    so a value computed for a smaller class is still a lower bound. The classes are those of a plain scan, record by record.
     Requirements in addition to k are met by uniting classes afterwards.
 
     **Cost**: about n log n for small k on clustered data; O(n^2 m) at worst, as the plain scan (39).

@@ -1,7 +1,7 @@
 """One recoding for most of the file, and a few records in classes of their own: between global and local recoding.
 
-With one recoding for everybody a few rare records decide how coarse it is. Here they are exceptions: those whose class is too small
-are put into classes with one another, each generalised by itself.
+If there is one recoding for everyone, a few rare records determine how coarse it is. Here they are exceptions: records whose class is too
+small are put into classes with one another, each generalised by itself.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from louver.run import Run
 __all__ = ["METHOD", "exceptional", "solve"]
 
 TURNS = 4
-"""Searches for a recoding, each with a better idea of what exceptions lose."""
+"""Number of searches for a recoding, each with a better estimate of what exceptions lose."""
 
 TURN_SHARE = 0.2
-"""Share of the time that is left for each of them; the rest is for the classes of the exceptions."""
+"""Share of the remaining time for each of them; the rest is for the classes of the exceptions."""
 
 FIRST_SHARE = 0.3
-"""What an exception is thought to lose at first, as a share of all its values."""
+"""Initial estimate of the loss of an exception, as a share of all its values."""
 
 ENOUGH = 0.05
-"""The searches end where this share changes by less than so much of itself."""
+"""The searches end once this share changes by less than this fraction of itself."""
 
 MOST_TRIED = 64
-"""Classes, the smallest first, that are tried as companions of exceptions which are too few for a class."""
+"""Number of classes, the smallest first, that are tried as companions of exceptions that are too few for a class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +57,7 @@ def solve(
     Parameters
     ----------
     problem : AnonymizeProblem
-        Where it allows records to be left out, these are exceptions whose absence costs less than a place in a class.
+        If it allows records to be left out, these are exceptions whose absence costs less than a place in a class.
     watch : Watch, optional
     most : int
         Records that may be exceptions.
@@ -66,11 +66,11 @@ def solve(
 
     Notes
     -----
-    The first search for a recoding (`global_recoding`) allows no exceptions. The others count a fixed loss for each record whose class may
-    not be published; Greedy Search then puts these records into classes, which shows what they really lose, and the next search counts
-    that. The best recoding of all searches keeps its exceptions, and `auto` improves their classes.
+    The first search for a recoding (`global_recoding`) allows no exceptions. The others assume a fixed loss for each record whose class may
+    not be published; Greedy Search then puts these records into classes, which shows their actual loss, and the next search uses that. The
+    best recoding of all searches keeps its exceptions, and `auto` improves their classes.
 
-    Where all exceptions together are no class that may be published, the classes of the recoding that cost least join them.
+    If all exceptions together do not form a publishable class, the classes of the recoding that cost least join them.
 
     **Cost**: TURNS searches, and `auto` for the exceptions.
 
@@ -115,9 +115,9 @@ def solve(
 
 
 def exceptional(space: RecodingSpace, codings: Codings) -> Ints | None:
-    """Records that are exceptions to a recoding: those in classes that may not be published, and, where these are no class, companions.
+    """Records that are exceptions to a recoding: those in classes that may not be published and, if these do not form a class, companions.
 
-    None if they are too many, or nobody can join them.
+    None if there are too many, or no records can join them.
     """
     problem = space.problem
     group, sizes, passed = space.groups(codings)
@@ -146,7 +146,7 @@ def _searched(space: RecodingSpace, watch: Watch, steps: int | None) -> _Candida
 
 
 def _candidate(space: RecodingSpace, codings: Codings, watch: Watch) -> _Candidate | None:
-    """A recoding with classes of its exceptions by Greedy Search; None if they are too many."""
+    """A recoding with classes of its exceptions by Greedy Search; None if there are too many."""
     members = exceptional(space, codings)
     if members is None:
         return None
@@ -176,7 +176,7 @@ def _part(problem: AnonymizeProblem, members: Ints) -> AnonymizeProblem:
 
 
 def _share_lost(problem: AnonymizeProblem, exceptions: Exceptions) -> float:
-    """What an exception loses in the mean, as a share of all its values; 0 if there is none."""
+    """Mean loss of an exception, as a share of all its values; 0 if there is none."""
     return exceptions.classes.loss / max(1, problem.full_loss * len(exceptions.members))
 
 
@@ -193,7 +193,7 @@ def _improved(problem: AnonymizeProblem, best: _Candidate, watch: Watch, steps: 
 
 
 def warm_up(problem: AnonymizeProblem, run: Run) -> None:
-    """Compile what the search for a recoding and the classes of the exceptions need."""
+    """Compile the kernels that the search for a recoding and the classes of the exceptions need."""
     global_recoding.solve(problem.tiny(), Watch(run), steps=1)
     auto.warm_up(problem, run)
 

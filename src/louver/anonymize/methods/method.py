@@ -24,24 +24,24 @@ __all__ = ["Method", "close_as_published", "draws", "repaired"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A way to form classes.
+    """A method that forms classes.
 
     Attributes
     ----------
     name : str
         Its name in `--method`.
     solve : callable
-        Problem, watch and options to classes; keeps to the watch, and to `steps` where they are given.
+        Forms classes from problem, watch and options; respects the watch, and `steps` if given.
     guarantee : Guarantee
         The guarantee of its classes; k-anonymity becomes k-map if k counts people of a population.
     own_options : tuple of str
         Options of this method only.
     refuses : tuple of str
-        Options that it cannot take.
+        Options with which it cannot be combined.
     warm_up : callable, optional
-        Compiles what a problem needs, where solving two records of it would compile too much or too little.
+        Compiles the kernels that a problem needs, if solving two of its records would compile too much or too little.
     is_choice : bool
-        Whether `--method` takes its name; if not, another option selects it.
+        Whether `--method` accepts its name; if not, another option selects it.
     """
 
     name: str
@@ -64,7 +64,7 @@ def repaired(problem: AnonymizeProblem, labels: Ints, watch: Watch) -> Ints:
 
     Once the time is up, failing classes are united with the next in order, and no more records are left out.
 
-    **Cost**: O(failing classes x 8,192 x m) and what is counted in `louver.optim.kernels.classes.value_runs`;
+    **Cost**: O(failing classes x 8,192 x m) plus the cost given in `louver.optim.kernels.classes.value_runs`;
     suppression O(records left out x n).
 
     Raises
@@ -95,7 +95,7 @@ def repaired(problem: AnonymizeProblem, labels: Ints, watch: Watch) -> Ints:
 def close_as_published(problem: AnonymizeProblem, partition: Partition, watch: Watch) -> Partition:
     """The partition after merging classes that are close to the whole table but not to its published part.
 
-    The suppressed records stay the same, and so does the table against which closeness is measured.
+    The suppressed records remain the same, and so does the table against which closeness is measured.
     """
     members = np.flatnonzero(partition.labels != SUPPRESSED)
     if len(members) in (0, problem.n_records):
@@ -109,7 +109,7 @@ def close_as_published(problem: AnonymizeProblem, partition: Partition, watch: W
 
 
 def draws() -> Iterator[float]:
-    """A fixed stream of numbers between 0 and 1 (splitmix64): it guides a search and does not protect anybody."""
+    """A fixed stream of numbers between 0 and 1 (splitmix64): it guides a search and provides no protection."""
     state = 0
     while True:
         state = (state + 0x9E3779B97F4A7C15) % 2**64

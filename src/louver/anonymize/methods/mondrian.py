@@ -17,16 +17,15 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None, *, is_strict: b
     ----------
     problem : AnonymizeProblem
     watch : Watch, optional
-        Once its time is up, parts are left as they are.
+        Once its time is up, parts are not divided further.
     is_strict : bool
-        Records with equal values stay on one side of a cut; relaxed, a cut may part them.
+        Whether records with equal values stay on one side of a cut; in the relaxed form, a cut may separate them.
 
     Notes
     -----
-    Implements: LeFevre, DeWitt & Ramakrishnan (2006), strict and relaxed, on the column with the largest loss.
-    Departs: the cut is the *allowable* one nearest the median, and the next column is tried where the widest has
-    none; a cut that fails only because the median value is frequent does not end the recursion. Both sides must
-    meet all requirements. Regions are those of the records, not of the cuts.
+    Implements: LeFevre, DeWitt & Ramakrishnan (2006), strict and relaxed, on the column with the largest loss. Departs: the cut is the
+    *allowable* one nearest the median, and the next column is tried if the widest has none; a cut that fails only because the median value
+    is frequent does not end the recursion. Both sides must meet all requirements. Regions are those of the records, not of the cuts.
 
     **Cost**: O(n log^2 n m).
     """

@@ -25,32 +25,32 @@ from louver.optim.kernels.classes.record_tree import NUMBER_BITS, NUMBER_MASK, b
 __all__ = ["MAX_POINTS", "Prices", "lower_bound", "priced", "warm_up"]
 
 MAX_POINTS = 50_000
-"""Different records beyond which nothing is tried: the work of a round, and the workspace of a thread, grow with them."""
+"""Maximum number of distinct records: the work of a round and the workspace of a thread grow with them."""
 
 LISTED = 128
-"""Neighbours listed for every point; a head whose price reaches further looks at all points."""
+"""Number of neighbours listed for every point; a head whose price reaches further examines all points."""
 
 HEADS = 64
-"""Heads in one piece of work. Heads of all prices are mixed, since those with high prices take longest."""
+"""Number of heads in one task. Heads of all prices are mixed, because those with high prices take longest."""
 
 FIT_ROUNDS = 1500
 FIRST_NODES, MOST_NODES = 200, 12_800
 """Nodes of the search around a head, doubled every second round."""
 
 NEW_SHARE = 0.6
-"""Share of the fitted prices in those that are tried; the rest are the best prices so far."""
+"""Weight of the fitted prices in the prices that are tried; the rest is that of the best prices so far."""
 
 SLACK = 0.02
 """Share of a price below which the search for a violation is not worth its time."""
 
 MAX_ROUNDS = 60
 ENOUGH = 1e-4
-"""The work ends once the maximum number of nodes is tried and the bound grows by less than this share."""
+"""The work ends once the maximum number of nodes has been tried and the bound grows by less than this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prices:
-    """Prices of the records of each point, so that no class of `least_publishable` records loses less than they are worth together.
+    """Prices of the records of each point, under which no class of `least_publishable` records loses less than the sum of its prices.
 
     Attributes
     ----------
@@ -102,17 +102,16 @@ def priced(
     workers: int = 1,
     max_rounds: int = MAX_ROUNDS,
 ) -> Prices | None:
-    """Prices of all records; None where there are too many, or no time.
+    """Prices of all records; None if there are too many records or no time.
 
     Notes
     -----
-    Only the size of classes counts. A class of 2k records or more can be cut in two without loss, so k to 2k - 1 records are looked at,
-    with k the least that l and t allow (`least_publishable`). Column generation: prices are fitted to the classes listed so far, those
-    of `known` first; then around every record classes are sought that lose less than their prices, which are listed, too. A search
-    proves how far below its prices a class with this record as its dearest can lose; the record's price is lowered by that, and then the
-    prices are a proof. What is fitted is mixed with the best proof so far, the first of which is what each record loses at least
-    (`least_losses`). A record that is left out loses everything, so with
-    `max_suppressed` no price exceeds that.
+    Only the size of classes counts. A class of 2k records or more can be cut in two without loss, so classes of k to 2k - 1 records are
+    considered, with k the minimum that l and t allow (`least_publishable`). Column generation: prices are fitted to the classes listed so
+    far, those of `known` first; then classes that lose less than their prices are sought around every record, and are listed, too. A search
+    proves how far the loss of a class with this record as its dearest can be below its prices; the record's price is lowered by that
+    amount, after which the prices are a proof. Fitted prices are mixed with the best proof so far, which is at first the least loss of each
+    record (`least_losses`). A record that is left out loses everything, so with `max_suppressed` no price exceeds that.
 
     **Cost**: a round takes a millisecond or so for each distinct record, later ones more, and O(p) for each whose price exceeds its reach.
     """
@@ -150,7 +149,7 @@ class _Pricing:
         self._loss = known.loss
 
     def _list_nearest(self) -> Floats:
-        """List the class of each point with its nearest; no price is worth more than such a class costs."""
+        """List the class of each point with its nearest neighbours; no price is higher than the loss of this class."""
         points, problem = self._points, self._problem
         highest = np.zeros(len(points.codes))
         for i in np.flatnonzero(points.multiplicity < self._least):
@@ -180,7 +179,8 @@ class _Pricing:
         return mean
 
     def _by_neighbours(self) -> Prices:
-        """Each point priced at what a class with it loses per record at least, by its neighbours: no class loses less for all of them."""
+        """Each point priced at the least loss per record of a class around it, from its neighbours: no class loses less than the sum of
+        these prices."""
         with_triples = 2 * (self._least - 1) <= TRIPLES_SOUGHT
         n_useful = min(
             TRIPLES_SOUGHT if with_triples else min(PAIRS_SOUGHT, self._least - 1), self._keys.shape[1]
@@ -229,7 +229,7 @@ class _Pricing:
         return best
 
     def _proved(self, prices: Ints, max_nodes: int) -> Prices | None:
-        """Lower the prices until they are a proof, and list the classes found on the way; None where time is up."""
+        """Lower the prices until they are a proof, and list the classes found on the way; None if time is up."""
         ranked = np.lexsort([np.arange(len(prices)), -prices])
         n_pieces = -(-len(prices) // HEADS)
         slack = (SLACK * prices).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Classes of records that follow one another in the sorted order."""
+"""Classes of consecutive records in the sorted order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def solve(problem: AnonymizeProblem, watch: Watch | None = None) -> Partition:
     -----
     Implements: Liang & Samavi (2020), section 2.3, for the order.
     Departs: the paper cuts after every k records (`initial`); here dynamic programming over the last class of k to
-    2k - 1 records finds the best of all cuts. Longer classes need not be tried: cut in two, they lose no more.
+    2k - 1 records finds the best of all cuts. Longer classes need not be tried: if cut in two, they lose no more.
 
     **Cost**: O(n k m) time, O(n) memory.
     """

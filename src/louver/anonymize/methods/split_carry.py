@@ -23,7 +23,7 @@ N_SETS = 5
 """S, the default number of k-sets in a sub-problem."""
 
 SUBPROBLEM_NODES = 300_000
-"""Search nodes after which a sub-problem keeps the best found."""
+"""Search nodes after which a sub-problem keeps the best partition found."""
 
 
 class Carry(StrEnum):
@@ -52,7 +52,7 @@ def solve(
     ----------
     problem : AnonymizeProblem
     watch : Watch, optional
-        Sub-problems share its time; once it is up, the remaining records get the best cut of the sorted order.
+        Sub-problems share its time; once it is up, the remaining records are classed by the best cut of the sorted order.
     n_sets : int
         S, the number of k-sets in each sub-problem, in addition to what is carried.
     boundary : int, optional
@@ -63,7 +63,7 @@ def solve(
     size, accepted : int, optional
         Bubble carry: P, the size of a sub-problem (n_sets x k), and A, how many of its classes are kept (half).
     subproblem_seconds : float, optional
-        Limit for each sub-problem; one that reaches it keeps the best found (early termination).
+        Limit for each sub-problem; one that reaches it keeps the best partition found (early termination).
     subproblem_nodes : int, optional
         Search nodes of a sub-problem (SUBPROBLEM_NODES): a limit that does not depend on the machine.
 
@@ -158,7 +158,7 @@ class _Chain:
             members = np.sort(np.concatenate(rest)) if rest else np.zeros(0, np.int64)
 
     def _solved(self, members: Ints, n_left: float) -> list[Ints]:
-        """Classes of a sub-problem; `n_left` sub-problems share the time that is left."""
+        """Classes of a sub-problem; `n_left` sub-problems share the remaining time."""
         self.sizes.append(len(members))
         seconds = min(max(0.0, self._watch.left) / max(1.0, n_left), self._subproblem_seconds or np.inf)
         nodes = self._subproblem_nodes
@@ -190,7 +190,7 @@ class _Chain:
         return np.sort(np.concatenate(carried)) if carried else np.zeros(0, np.int64)
 
     def _least_costly(self, members: Ints) -> Ints:
-        """The records beyond k whose absence leaves the largest loss, that is, which contribute least to it."""
+        """The records beyond k that contribute least to the loss."""
         losses = [self.problem.class_loss(np.delete(members, t)) for t in range(len(members))]
         return members[np.argsort(losses, kind="stable")[self.k :]]
 

@@ -31,22 +31,22 @@ from louver.run import Run
 __all__ = ["METHOD", "UnitPartition", "UnitSearch", "solve", "values_apart"]
 
 LEAST_SECONDS = 0.05
-"""A cell that would get less time than this keeps the classes from Greedy Search."""
+"""A cell that would have less time than this keeps the classes from Greedy Search."""
 
 MOST_CUTS = 16
-"""Cuts that are tried for a column of a cell."""
+"""Number of cuts that are tried for a column of a cell."""
 
 MOST_JUDGED = 4096
-"""Units of a large cell that are used to compare its cuts."""
+"""Number of units of a large cell that are used to compare its cuts."""
 
 SEARCH_SHARE = 0.5
-"""Share of the time that is left after the tree, for moving households between neighbouring cells."""
+"""Share of the time remaining after the tree for moving households between neighbouring cells."""
 
 TRIES_PER_STEP = 50
-"""Pairs of cells that are tried for each of `--steps`."""
+"""Number of pairs of cells that are tried for each of `--steps`."""
 
 NEAR = 3
-"""How far apart in tree order two cells may be and still be tried together."""
+"""Greatest distance in tree order at which two cells are tried together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,15 +86,15 @@ def solve(
 
     Notes
     -----
-    Units are put into cells by their unit-level columns, and the records of each cell into classes with k different units by all
-    other columns. Narrow cells keep unit-level detail, wide ones let records of many units choose their class. `UnitSearch` builds a
-    tree of cells, each cut in two where the unit-level columns lose least, down to cells of k units or of equal unit-level values;
-    then every node becomes one cell if that loses less than the best cells below it. So cells are as wide as is worthwhile where
-    they are, and the leaves are already a valid answer, however little time there is.
+    Units are put into cells by their unit-level columns, and the records of each cell into classes with k different units by all other
+    columns. Narrow cells keep unit-level detail, wide cells give records a choice of classes with many units. `UnitSearch` builds a tree of
+    cells, each cut in two where the unit-level columns lose least, down to cells of k units or of equal unit-level values; then every node
+    becomes one cell if that loses less than the best cells below it. So every cell is as wide as pays off locally, and the leaves are
+    already a valid answer, however little time there is.
 
-    "k different units" is distinct l-diversity of the unit identifier, with l = k. With `l`, a class needs l values from l
-    different units, each from another (`values_apart`). Classes that lack them are united with the next one, which keeps all
-    other requirements: they hold for a union where they hold for its parts.
+    "k different units" is distinct l-diversity of the unit identifier, with l = k. With `l`, a class needs l values from l different units,
+    each from another (`values_apart`). Classes that lack them are united with the next one, which preserves all other requirements: they
+    hold for a union if they hold for its parts.
 
     The lower bound is that of `auto.find_neighbours`, for which a class has records of k units: those of one unit are near each other, so
     it is well above the bound for k records.
@@ -104,7 +104,7 @@ def solve(
     Raises
     ------
     InfeasibleError
-        Where requirements on sensitive columns cannot be met, not even by all records together.
+        If requirements on sensitive columns cannot be met, not even by all records together.
     """
     watch = watch or Watch()
     assert problem.units is not None
@@ -180,7 +180,7 @@ class UnitSearch:
             self._watch.run.check()
             below = None
             if first:
-                # Children come after their parent in the tree, so their cells are at this distance from the end.
+                # Children come after their parent in the tree, so their cells are at this distance from the end of the list.
                 below = _together(best[len(nodes) - 1 - first], best[len(nodes) - 1 - second])
             best.append(self._best_of_node(units, below))
         found = best[-1]
@@ -189,7 +189,7 @@ class UnitSearch:
         return found
 
     def _tree(self) -> list[tuple[Ints, int, int]]:
-        """Nodes with their units and the places of their halves (0: none), parents before their children."""
+        """Nodes with their units and the positions of their halves (0: none), parents before their children."""
         nodes: list[tuple[Ints, int, int]] = [(np.arange(self._n_units), 0, 0)]
         place = 0
         while place < len(nodes):
@@ -267,7 +267,7 @@ class UnitSearch:
         """Forms the classes of a cell by `auto`."""
 
         def form(part: AnonymizeProblem) -> Partition:
-            # A stop flag of its own: when the time of one cell is over, others go on.
+            # Every cell has its own stop flag: when the time of one cell is over, the others continue.
             watch = Watch(self._watch.run, seconds)
             found = auto.solve(part, watch, steps=steps)
             if found.status is not Status.OPTIMAL:
@@ -277,7 +277,8 @@ class UnitSearch:
         return form
 
     def lower_bound(self) -> int | None:
-        """Units that any cells and classes lose at least: classes reach so far that they have records of k units; None where time is up."""
+        """A lower bound on the loss of any cells and classes, in units: a class extends far enough to have records of k units; None if
+        time is up."""
         whole = replace(
             self._problem, units=None, sensitive=self._required, requirements=self._all_requirements
         )

@@ -1,8 +1,8 @@
-"""Households that look alike as a whole: same size, and member by member the same published values.
+"""Households that are alike as a whole: of the same size, and with the same published values member by member.
 
-A reader who sees which records belong together (`--whole-units` publishes fresh numbers of the units) can recognise a household by its
-size and by all its members at once. So a household is one wide record here: what is constant in every household once, everything else once
-for each member; and classes of k such records are formed among households of each size.
+A reader who sees which records belong together (`--whole-units` publishes fresh numbers of the units) can recognise a household by its size
+and by all its members at once. So here a household is one wide record, with values that are constant in every household once and all others
+once for each member. Classes of k of these records are formed among households of each size.
 """
 
 from __future__ import annotations
@@ -50,26 +50,25 @@ def solve(
     Parameters
     ----------
     is_auto : bool
-        Improve by `auto`, for as long as the time allows; Greedy Search alone otherwise.
+        Whether to improve by `auto`, for as long as the time allows; otherwise Greedy Search alone.
 
     Notes
     -----
-    The records of a class of this answer are the members in one place of the households of one class: k households or more, each with
-    one record. A household is published as the places of its class, whatever class that is, so k households or more have the same
-    number of members with the same published values, and no knowledge of quasi-identifiers of any members, nor of how many there are,
-    tells these apart.
+    The records of a class in this answer are the members at one position in the households of one class: at least k households, each with
+    one record. All households of a class are published alike, so at least k households have the same number of members with the same
+    published values, and neither the quasi-identifiers of any members nor their number can distinguish them.
 
-    Members are matched by sorting them in every household: by one of the columns in which they differ, then by the others. Of all columns
-    the one after which Greedy Search loses least is taken, for each size by itself.
+    Members are matched by sorting them in every household: by one of the columns in which they differ, then by the others. For each size
+    separately, the column chosen is the one with which Greedy Search loses least.
 
-    Households of a size that fewer than k have are left out, as far as `max_suppressed` allows.
+    Households of a size shared by fewer than k are left out, as far as `max_suppressed` allows.
 
     **Cost**: columns in which members differ x Greedy Search over wide records, then as long as allowed.
 
     Raises
     ------
     InfeasibleError
-        Where more records belong to households of rare sizes than may be left out.
+        If more records belong to households of rare sizes than may be left out.
     """
     watch = watch or Watch()
     assert problem.units is not None
@@ -80,9 +79,8 @@ def solve(
         strata, n_out = _strata(problem, watch)
     if n_out > problem.max_suppressed:
         raise InfeasibleError(
-            f"{n_out:,} records belong to households of sizes that fewer than k = {problem.k} households have; allow that many to be left "
-            "out "
-            "with --suppress, or leave out --whole-units."
+            f"{n_out:,} records belong to households of sizes that fewer than k = {problem.k} households have; allow "
+            "that many to be left out (--suppress), or drop --whole-units."
         )
     losses = [greedy.loss * stratum.problem.unit for stratum, greedy in strata]
     with watch.stage("search"):
@@ -158,7 +156,7 @@ def _stratum(problem: AnonymizeProblem, records: Ints) -> _Stratum:
 def _improved(
     stratum: _Stratum, first: Partition, watch: Watch, seconds: float | None, steps: int | None
 ) -> Partition:
-    """The classes by `auto`, with a clock of its own: when the time of one size is over, others go on."""
+    """The classes by `auto`, with a separate clock: when the time of one size is over, the others continue."""
     if watch.is_over:
         watch.note(Stopped.UNFINISHED)
         return first

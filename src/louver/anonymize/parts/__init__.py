@@ -1,7 +1,7 @@
-"""Files beyond memory: cut into parts by a few splits computed from counts, each part solved on its own, one release of all.
+"""Files beyond memory: cut into parts by a few splits computed from counts, solved part by part, and published as one release.
 
-The source is read in passes, none of which holds its records: the different values of every column, the counts in a coarse grid, and the
-records to the files of their parts. The reasons are in docs/decisions/0019-files-beyond-memory.md.
+The source is read in passes, none of which holds its records: one collects the distinct values of every column, one counts in a coarse
+grid, and one writes the records to the files of their parts. The reasons are in docs/decisions/0019-files-beyond-memory.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECORDS = "records.parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartsOfFile:
-    """Data for the work on any part. Confidential."""
+    """Data needed to process any part. Confidential."""
 
     codebook: Codebook
     spill: Spill
@@ -59,12 +59,12 @@ class FilePart:
     Attributes
     ----------
     numbers : tuple of int
-        Numbers of the original parts; several where a single one does not meet the requirements.
+        Numbers of the original parts; several if a single one does not meet the requirements.
     n_records : int
     max_suppressed : int
         Its share of the records that may be left out.
     cores : int or None
-        How many a method may use; None for all.
+        Number of cores that a method may use; None for all.
     """
 
     numbers: tuple[int, ...]
@@ -75,7 +75,7 @@ class FilePart:
 
 @contextmanager
 def cut_into_parts(request: Request[AnonymizeOptions], out: Path, watch: Watch) -> Iterator[DiskStore]:
-    """The file cut into parts, for as long as these are on disk.
+    """The file cut into parts, while these are on disk.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def _is_single(column: str) -> str:
 
 
 def _check_roles(source: Source, options: AnonymizeOptions) -> None:
-    """Refuse columns that are not there, and those without a role: their values are never examined together."""
+    """Refuse columns that do not exist, and columns without a role, because the values of the whole file are never examined together."""
     check_columns(source, options)
     weight = () if options.sampling_weight is None else (options.sampling_weight,)
     listed = (*options.quasi, *options.identifying, *options.sensitive, *options.keep, *weight)
@@ -279,7 +279,7 @@ def _cut_up(
 
 
 def _different(source: Source, name: str) -> pa.ChunkedArray:
-    """The different values of a column."""
+    """The distinct values of a column."""
     return pa.Table.from_batches(list(source.batches(f"SELECT DISTINCT {quoted(name)} FROM records"))).column(
         0
     )
@@ -332,7 +332,7 @@ def _united(sizes: Ints, sensitive: Sequence[Ints], codebook: Codebook) -> list[
 
 
 def _is_diverse(parts: tuple[int, ...], sensitive: Sequence[Ints], codebook: Codebook) -> bool:
-    """Whether some parts, as one class, have the sensitive values that every class needs."""
+    """Whether the given parts, as one class, have the sensitive values that every class needs."""
     if not codebook.sensitive:
         return True
     nobody = np.zeros(0, np.int64)

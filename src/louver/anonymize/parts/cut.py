@@ -1,8 +1,8 @@
 """Cutting a file into parts by counts: a few Mondrian-style splits on a coarse grid over the quasi-identifiers.
 
-The values of each column are put into a few bins of neighbours: numbers and ordered labels by their order, labels under a hierarchy by
-its nodes, other labels by frequency. Records are counted in the cells of all bins together, and the cells are cut in two, again and
-again, along the column with the widest range. So equal records stay together, and no record is held in memory.
+The values of each column are put into a few bins of neighbours: numbers and ordered labels by their order, labels under a hierarchy by its
+nodes, other labels by frequency. Records are counted in the cells of all bins together, and the cells are cut in two repeatedly, along the
+column with the widest range. So equal records stay together, and no record is held in memory.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from louver.anonymize.columns import QuasiColumn, SetColumn, TreeColumn
 __all__ = ["GridCells", "bins_of", "cut"]
 
 MOST_BINS = 16
-"""Bins of a column; missing values have an additional one."""
+"""Maximum number of bins of a column; missing values have an additional one."""
 
 MOST_CELLS = 2**20
 """Maximum number of cells counted; if more occur, neighbouring bins are merged."""
 
 KEY_BITS = 62
 FAIR = 0.5
-"""A cut is fair if both sides have at least this fraction of the records they should have."""
+"""A cut is fair if both sides have at least this fraction of the records intended for them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def _binned(column: QuasiColumn, counts: Ints, most: int) -> Ints:
 
 
 def _nodes(column: TreeColumn, places: Ints, most: int) -> Ints:
-    """For each leaf, the depth-first first leaf under its node at the lowest level below the root with few enough nodes."""
+    """For each leaf, the first leaf (depth first) under its node at the lowest level below the root that has few enough nodes."""
     nodes, _ = column.tree
     for level in nodes[:-1] if len(nodes) > 1 else nodes:
         _, first, node = np.unique(level, return_index=True, return_inverse=True)
@@ -131,9 +131,9 @@ def cut(cells: GridCells, columns: Sequence[QuasiColumn], n_parts: int, least: i
     columns : sequence of QuasiColumn
         Defined on the values binned by `cells`; they determine the loss of a range of bins.
     n_parts : int
-        Wanted; fewer where the cells do not allow it.
+        Wanted number of parts; there are fewer if the cells do not allow it.
     least : int
-        Records that every part has at least.
+        Minimum number of records in a part.
 
     Notes
     -----

@@ -53,7 +53,7 @@ class Spill:
     def labels(self, part: int, method: str, k: int) -> Path:
         """A new file for the class of each record, in the same order.
 
-        Every call gives another one: a part whose worker is thought dead is formed again, with other classes where time is limited, and
+        Every call returns another file: a part whose worker is presumed dead is formed again, with other classes if time is limited, and
         the first worker may still finish and write.
         """
         return self.folder / f"labels-{part}-{method}-{k}-{secrets.token_hex(8)}.npy"
@@ -89,7 +89,7 @@ class Spill:
         return weights_of(self.read_others(parts).combine_chunks().to_batches()[0])
 
     def read_others(self, parts: Sequence[int]) -> pa.Table:
-        """Places and unchanged columns of all records of some parts."""
+        """Positions and unchanged columns of all records of the given parts."""
         return pa.concat_tables([read_appended(self.others(part)) for part in parts])
 
 
@@ -137,7 +137,7 @@ def read_appended(path: Path) -> pa.Table:
 
 
 STRETCH_ROWS = 2**20
-"""Records that are written together."""
+"""Number of records that are written together."""
 
 CLASS = "\0class"
 
@@ -146,25 +146,25 @@ TextsOfCodes = dict[int, list[str | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Arranging:
-    """How the records of parts become those of the release.
+    """The data with which the records of parts become those of the release.
 
     Attributes
     ----------
     spill : Spill
     parts : sequence of tuples of int
-        Numbers of the parts that were worked on together.
+        Numbers of the parts that were processed together.
     labels : sequence of callables
-        Give the class of each record of these.
+        Return the class of each record of these parts.
     offsets : sequence of int
-        Number of the first class of each.
+        Number of the first class of each group of parts.
     published : sequence of PublishedColumn
         The published values of all classes.
     columns : sequence of str
-        Columns of the source, in its order.
+        Columns of the source, in their original order.
     unchanged : sequence of str
-        Those that are published as they are.
+        The columns that are published unchanged.
     is_text : bool
-        Whether numbers among these are text, and become numbers.
+        Whether numbers among these are stored as text and are converted.
     as_bounds : bool
     n_records : int
         Number of records in the source.
@@ -192,7 +192,7 @@ class Arranging:
         Parameters
         ----------
         sensitive : mapping of str to int64 (values,)
-            Code of each different value of the columns that follow the quasi-identifiers among the codes of parts.
+            Code of each distinct value of the columns that follow the quasi-identifiers among the codes of parts.
         """
         types = self._types(run)
         texts: dict[str, TextsOfCodes] = {name: {} for name in sensitive}
@@ -311,7 +311,7 @@ def _nothing(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _unite(texts: TextsOfCodes, new: TextsOfCodes) -> None:
-    """Add texts that are not there yet."""
+    """Add texts that are not yet included."""
     for code, found in new.items():
         known = texts.setdefault(code, [])
         known += [text for text in found if text not in known]

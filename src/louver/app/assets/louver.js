@@ -16,9 +16,9 @@ window.louver = {
     keys.open ? keys.close() : keys.showModal();
   },
   enter(id) {
-    // Where somebody came from: closing the drawer leads back there.
+    // Where somebody came from: closing the drawer leads back there. A drawer that replaces itself has taken the focus with it.
     const drawer = document.getElementById(id), now = document.activeElement;
-    if (!now?.closest(".drawer")) louver.from = now;
+    if (now !== document.body && !now?.closest(".drawer")) louver.from = now;
     drawer?.querySelector("[data-close]")?.focus({ focusVisible: false });
   },
   filter(text, selector) {
@@ -100,7 +100,10 @@ window.louver = {
     }
   }, true);
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-close]")) setTimeout(() => louver.from?.focus?.(), 60);
+    if (!event.target.closest("[data-close]")) return;
+    const from = louver.from;
+    louver.from = null;
+    setTimeout(() => from?.focus?.(), 60);
   });
   // A button may be moved by an answer while it is pressed; the browser then sees a press and a release in two places, and no click.
   let pressed = null;

@@ -1,4 +1,4 @@
-"""The open data: columns and their values, rows, and a file counted once by every column that a table can be made of."""
+"""The open data: columns and their values, rows, and a file counted once by every column that can be used in a table."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ MOST_CLASSES = 200
 
 @dataclass
 class _Kept:
-    """The last result, with a number: the result published later is the one on the page, not that of another search."""
+    """The last result, with a number: the result published later is the one shown on the page, not that of another search."""
 
     made: AnonymizedRelease | None = None
     number: str = ""
@@ -67,7 +67,7 @@ def _kept(
 def traced(
     path: str, source: SourceOptions, options: Mapping[str, Any], ks: tuple[int, ...], run: Run
 ) -> dict[str, Any]:
-    """The same, with `by_k`: the share lost for each k, all with the limit that was chosen for the result."""
+    """The same, with `by_k`: the share lost for each k, with the limit that was chosen for the result."""
     given = {**source.keywords(), **options, "curve": ks}
     request = ask(AnonymizeOptions, path, None, given)
     made = compare_each_k(request, run)

@@ -68,7 +68,7 @@ class ArrangedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """The visible part of the table: lines and columns, what cells show, which rows, which groups are folded."""
+    """The visible part of the table: lines and columns, content of cells, selected rows, and folded groups."""
 
     lines: tuple[int, int] = (0, 60)
     cols: tuple[int, int] = (0, 40)
@@ -76,7 +76,7 @@ class TableView:
     only: str = ""
     folded: frozenset[int] = frozenset()
     before: ArrangedTable | None = None
-    """The same table with less knowledge, to mark cells that have been disclosed since."""
+    """The same table with less knowledge, used to mark cells that have become disclosed since."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ def _fallen(arranged: ArrangedTable, before: ArrangedTable) -> Bools:
 
 
 def explained(arranged: ArrangedTable, row: int, col: int, run: Run) -> dict[str, Any]:
-    """Every value that is possible for one cell, and why, in words."""
+    """Every value that is possible for one cell, and the reason, in words."""
     got = _audit(arranged)
     cell = got.found.explain(row, col)
     labels = got.table.row_labels(int(got.table.row_index[row])), got.table.col_labels(col)
@@ -200,7 +200,7 @@ def suggested(arranged: ArrangedTable, seconds: float, avoid: str, run: Run) -> 
 
 
 def measured(arranged: ArrangedTable, tried: Sequence[BoundsOptions], run: Run) -> list[float | None]:
-    """How much of the base's information about its columns each of several tables keeps."""
+    """The share of the base's information about its columns that each of several tables keeps."""
     return [_kept(arranged, options.arrangement()) for options in tried]
 
 
@@ -370,7 +370,7 @@ def _audit_tables(path: str, source: SourceOptions, options: Mapping[str, Any], 
 
 
 def _for_page(found: JointAudit) -> dict[str, Any]:
-    """The result as the page needs it: the verdict, and the first groups that are disclosed, each once."""
+    """The result in the form needed by the page: the verdict, and the first distinct groups that are disclosed."""
     content = found.to_dict()
     lines = {(cell.description, cell.range): cell.words or "" for cell in found.disclosed()}
     cells = [

@@ -61,7 +61,7 @@ PEOPLE_OF_A_LEAF = 50
 Changes = Mapping[str, Any]
 """Keys of the section that were changed; None removes one."""
 CHOICES = ("neighbours", "estimator", "shrink", "intervals")
-"""Keys of the section that the page offers besides the budget."""
+"""Keys of the section that the page offers in addition to the budget."""
 
 
 def described(path: str, run: Run) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _stand_in(path: str) -> SparseLevel:
 
 
 BUDGET = ("epsilon", "rho", "delta", "neighbours")
-"""Keys of the first spec that an extension by a ready-made schema starts from."""
+"""Keys of the first spec from which an extension by a ready-made schema starts."""
 
 
 def extendable(releases: str, run: Run) -> list[str]:
@@ -197,8 +197,8 @@ def ready_spec(path: str, releases: str, name: str, schema: str, folder: str, ru
 
 
 def _ready(path: Path, schema: str, release: Path, folder: Path | None = None) -> dict[str, Any]:
-    """A spec by a ready schema, to be read from a folder: files next to the first spec keep their names there, and all other paths are
-    absolute.
+    """A spec based on a ready-made schema, to be read from a folder: files next to the first spec keep their names there, and all other
+    paths are absolute.
     """
 
     def placed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The pages, in the order of the rail: a page is a module with a function `build(session)` and a line here."""
+"""The pages, in the order of the navigation rail: a page is a module with a function `build(session)` and a line here."""
 
 from __future__ import annotations
 

@@ -16,25 +16,33 @@ from louver.app.look import (
     button,
     card,
     check,
+    choice,
     copy_button,
     drawer,
     empty,
     finder,
     head,
-    problem,
+    listed,
     segments,
     select,
     table,
     tag,
+    tried,
     verdict,
     verdict_of,
 )
 from louver.app.look import field as text_field
 from louver.app.pages.tables_state import Tables
-from louver.app.publishing import Publishing, count_choice, people_choices
+from louver.app.publishing import (
+    Publishing,
+    count_choice,
+    people_choices,
+    with_register,
+    without_empty_register,
+)
 from louver.app.session import JobAnswer, Opened, Session
 from louver.app.spec_files import written
-from louver.app.words import capital
+from louver.app.words import as_number, capital, next_name
 from louver.audit.options import AuditOptions, AuditTableOptions
 from louver.bounds.answer import as_piece
 from louver.errors import InputError, LouverError
@@ -54,8 +62,6 @@ MOST_CHIPS = 60
 MANY_ATTRIBUTES = 15
 """A further search is possible."""
 SPEC = "louver-explore.toml"
-REGISTERED = ("registry", "person", "new_population")
-"""Options about a register."""
 
 
 @dataclass
@@ -76,7 +82,7 @@ class Draft:
 
 @dataclass
 class Audits:
-    """What the page keeps between visits."""
+    """State of the page between visits."""
 
     pieces: list[dict[str, Any]] = field(default_factory=list)
     small: str = "5"
@@ -106,17 +112,14 @@ class Audits:
             raise InputError("add a table first.")
         request: dict[str, Any] = {
             "tables": self.pieces,
-            "small": _number(self.small, "the limit of small counts", int),
+            "small": as_number(self.small, "the limit of small counts", int),
         }
         request |= {"seconds": float(self.seconds)}
-        request |= {"within": _number(self.within, "the percentage", float)} if self.within else {}
+        request |= {"within": as_number(self.within, "the percentage", float)} if self.within else {}
         request |= {"hide": True} if self.hide else {}
         request |= {"count_people": True} if self.count_people else {}
         request |= {"unit": units[0]} if units and not self.count_people else {}
-        if self.with_register:
-            request["registry"] = registry
-            request |= {"person": person} if person else {}
-            request |= {"new_population": True} if self.new_population else {}
+        request = with_register(request, self, registry, person)
         validated(AuditOptions, request).check()
         return request
 
@@ -130,14 +133,6 @@ class Audits:
             for piece in self.pieces
         ]
         self.result = None
-
-
-def _number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
-    try:
-        return kind(text)
-    except ValueError:
-        pass
-    raise InputError(f"{what} must be a number.")
 
 
 def piece_of(draft: Draft, columns: ColumnChoices) -> dict[str, Any]:
@@ -162,10 +157,10 @@ def piece_of(draft: Draft, columns: ColumnChoices) -> dict[str, Any]:
     if draft.kind == "counts":
         piece |= {"totals": True} if draft.totals else {}
         for name, text in (("below", draft.below), ("base", draft.base)):
-            piece |= {name: _number(text, f"the number of {name}", int)} if text else {}
+            piece |= {name: as_number(text, f"the number of {name}", int)} if text else {}
     else:
         piece["counts"] = draft.counts
-        piece |= {"decimals": _number(draft.decimals, "the decimals", int)} if draft.decimals else {}
+        piece |= {"decimals": as_number(draft.decimals, "the decimals", int)} if draft.decimals else {}
     validated(AuditTableOptions, piece, draft.name or "the table")
     return piece
 
@@ -248,17 +243,7 @@ class _AuditPage:
             if not self._state.pieces:
                 tag("p", "s sub", "None yet. Describe one, or add those you tried on the page Tables.")
             for number, piece in enumerate(self._state.pieces):
-                with tag("div", "row between known"):
-                    with tag("span", "s"):
-                        tag("b", "b", f"{piece['name']}: ")
-                        tag("span", text=piece_text(piece))
-                    button(
-                        "",
-                        partial(self._remove, number),
-                        kind="ghost mini",
-                        icon_name="close",
-                        aria_label=f"Remove {piece['name']}",
-                    )
+                listed(piece["name"], piece_text(piece), partial(self._remove, number))
             with tag("div", "row wrap"):
                 button("Describe a table…", self._open_draft, kind="mini", icon_name="plus")
                 if self._tables.tries:
@@ -300,10 +285,7 @@ class _AuditPage:
 
     def _next_name(self) -> str:
         """A name that no table in the list has."""
-        taken, number = {one["name"] for one in self._state.pieces}, len(self._state.pieces) + 1
-        while f"table {number}" in taken:
-            number += 1
-        return f"table {number}"
+        return next_name(self._state.pieces)
 
     # The limits.
 
@@ -350,8 +332,7 @@ class _AuditPage:
         except LouverError as error:
             self._bar.tell(str(error))
             return
-        if not self._session.setup.releases.is_dir() and self._session.setup.register is None:
-            options = {key: value for key, value in options.items() if key not in REGISTERED}
+        options = without_empty_register(self._session, options)
         found = await self._bar.do(
             audited_together, self._opened.path, self._opened.source, options, key="together"
         )
@@ -436,9 +417,9 @@ class _AuditPage:
 
 def repeated(options: JobAnswer, opened: Opened) -> WithFiles:
     """The audit as a spec, and a command that reads it."""
-    named = "uri" if "://" in opened.path else "file"
+    kind = "uri" if "://" in opened.path else "file"
     source = opened.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
-    text = written({"source": {named: opened.copied, **source}, "audit": dict(options)})
+    text = written({"source": {kind: opened.copied, **source}, "audit": dict(options)})
     return WithFiles(Texts(("louver", "audit", SPEC), f"print(lv.audit(spec={SPEC!r}))"), {SPEC: text})
 
 
@@ -510,9 +491,7 @@ class DraftPanel:
                     COUNTS, draft.counts, partial(self._set, "counts"), "What is published along with them"
                 )
             names = {"": "everybody"} | {a["name"]: f"only some {a['name']}" for a in self._tables.attributes}
-            with tag("label", "field"):
-                tag("span", "s sub", "Who is counted")
-                select(names, draft.only, self._set_only, "Who is counted")
+            choice("Who is counted", names, draft.only, self._set_only)
             if draft.only:
                 self._draw_labels()
 
@@ -546,14 +525,7 @@ class DraftPanel:
         made.set(aria_pressed=str(label in self._draft.labels).lower())
 
     def _take(self) -> None:
-        self._wrong.clear()
-        try:
-            self._add(piece_of(self._draft, self._columns))
-        except LouverError as error:
-            with self._wrong:
-                problem(str(error))
-            return
-        with self._wrong:
-            tag("p", "s sub", f"{self._draft.name} is in the list. Change the form to add another.")
-        self._draft.name = self._next()
-        self._named.set(value=self._draft.name)
+        text = f"{self._draft.name} is in the list. Change the form to add another."
+        if tried(self._wrong, lambda: self._add(piece_of(self._draft, self._columns)), text):
+            self._draft.name = self._next()
+            self._named.set(value=self._draft.name)

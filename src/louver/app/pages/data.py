@@ -169,7 +169,7 @@ class _DataPage:
         self.session.show("data")
 
     def choose(self, name: str) -> None:
-        """Show a column at the side, unless it is shown already."""
+        """Show a column at the side, unless it is already shown."""
         if name == self.columns.selected:
             return
         self.columns.selected = name

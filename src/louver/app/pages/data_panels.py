@@ -1,4 +1,4 @@
-"""Panels of the page Data: how the file is read, what a column is, its hierarchy, and the first rows."""
+"""Panels of the page Data: how the file is read, the kind of a column, its hierarchy, and the first rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from louver._words import counted
 from louver.app.columns import KINDS, ColumnChoices, MergeTree
 from louver.app.jobs.data import first_rows, labelled
-from louver.app.look import RunBar, Tag, button, field, icon, problem, segments, select, table
+from louver.app.look import RunBar, Tag, button, choice, field, icon, problem, segments, select, table
 from louver.app.pages.tables_state import natural_name
 from louver.app.session import Session
 from louver.app.work import Late
@@ -58,9 +58,7 @@ class ReadingPanel:
         self._session, self._chosen = session, _in_words(session.opened.source)
         with Tag("div", "stack reading"):
             for name, (label, choices) in CHOICES.items():
-                with Tag("label", "field"):
-                    Tag("span", "s sub", label)
-                    select(choices, self._chosen[name], partial(self._choose, name), label)
+                choice(label, choices, self._chosen[name], partial(self._choose, name))
             for name, label in TYPED.items():
                 field(label, self._chosen[name], partial(self._choose, name))
             self._wrong = Tag("div")
@@ -95,7 +93,7 @@ def _row(text: str | None) -> int | None:
 
 
 def _in_words(source: SourceOptions) -> dict[str, str]:
-    """The choices as they are now."""
+    """The current choices, in words."""
     content = {
         name: getattr(source, name) or ""
         for name in ("decimal_mark", "delimiter", "encoding", "table", "where")
@@ -317,8 +315,8 @@ class TreePanel:
                 Tag("p", "s sub", "More values are not shown; merge them by CSV, bands, prefixes or dates.")
                 break
         with Tag("div", "row mergebar"):
-            named = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
-            named.changed(self._name_group)
+            name_field = Tag("input", "inp", placeholder="name of the group", aria_label="Name of the group")
+            name_field.changed(self._name_group)
             button("Merge", self._merge, kind="mini", title="Choose values, and optionally name the group")
             button("Split", self._split, kind="mini")
 

@@ -60,7 +60,7 @@ class GroupsChoices:
         return ["total", *self.regions]
 
     def parts(self) -> dict[str, Fraction]:
-        """The share of each level; one that was added later gets the average of the others."""
+        """The share of each level; a level added later is given the average of the others."""
         known = [self.shares[level] for level in self.levels if level in self.shares]
         mean = sum(known, Fraction(0)) / len(known) if known else Fraction(1)
         return {level: Fraction(self.shares.get(level, mean)) for level in self.levels}
@@ -149,7 +149,7 @@ class _GroupsPage:
                 question = ask_to_replace(self._session, "Open the sample", self._take_sample)
                 sample.click(self._take_sample) if question is None else question.opens(sample)
                 for name in made.columns:
-                    with tag("label", "row"):
+                    with tag("label", "row s"):
                         box = tag("input", type="checkbox", checked=name in made.regions)
                         box.on("change", partial(self._toggle, name), args=[])
                         tag("span", text=name)

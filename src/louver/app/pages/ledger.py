@@ -19,13 +19,13 @@ from louver.app.look import (
     button,
     card,
     check,
+    choice,
     copy_button,
     field,
     head,
     icon,
     number_tile,
     pill,
-    select,
     table,
     tag,
     verdict,
@@ -312,9 +312,8 @@ class NewLedger:
             ("measure", "Counts", MEASURES),
             ("neighbours", "Protects", RELATIONS),
         ):
-            with tag("label", "field"):
-                tag("span", "s sub", f"{label}; cannot be changed later")
-                select(choices, self._chosen[name], partial(self._choose, name), label)
+            text = f"{label}; cannot be changed later"
+            choice(label, choices, self._chosen[name], partial(self._choose, name), text)
         field("Amount granted now", self._typed["amount"], partial(self._type, "amount"), inputmode="decimal")
         field(
             "Population, if several files are about the same people (optional)",

@@ -54,7 +54,7 @@ LEFT_OUT = {"0": "nobody", "0.01": "1 % of records", "0.05": "5 % of records"}
 RECODINGS = {"local": "Class by class", "global": "Whole file"}
 ABOUT = {
     "local": "Least loss. Labels overlap; choose Whole file if analysts compare groups.",
-    "global": "One set of labels for the whole file: comparable, and more is lost. A few exceptions, in classes of their own, save much of it.",
+    "global": "One set of labels for the whole file: comparable, but more is lost. A few exceptions, in classes of their own, avoid much of the loss.",
 }
 CURVE = (2, 3, 5, 10, 20, 50)
 MANY_COLUMNS = 15
@@ -453,8 +453,8 @@ class _MicrodataPage:
         if self._choices.result is None:
             return "run first: there is nothing to publish."
         ledger = self._session.setup.ledger
-        named = None if ledger is None else str(ledger)
-        return published, self._choices.result["number"], self._people(), named, out
+        ledger_path = None if ledger is None else str(ledger)
+        return published, self._choices.result["number"], self._people(), ledger_path, out
 
     def _call(self) -> Call | None:
         if not self._columns.with_role("quasi"):

@@ -26,7 +26,7 @@ from louver.app.look import (
 from louver.app.look import field as text_field
 from louver.app.parts import Points
 from louver.app.session import JobAnswer, Receiver, Session
-from louver.app.words import natural_order, share_text
+from louver.app.words import as_number, natural_order, share_text
 from louver.errors import InputError, LouverError
 
 __all__ = ["ClassesPanel", "More", "MorePanel", "curve", "distributions", "losses", "numbers", "tried"]
@@ -76,7 +76,7 @@ class More:
     def options(
         self, *, has_l: bool, kept: Sequence[str], releases: Path, is_copied: bool = False
     ) -> dict[str, Any]:
-        """The same in the form that the verb takes, leaving out what does not apply.
+        """The same in the form that the verb accepts, without options that do not apply.
 
         Raises
         ------
@@ -85,13 +85,13 @@ class More:
         """
         content: dict[str, Any] = {"l_kind": self.l_kind} if has_l and self.l_kind != "distinct" else {}
         if content.get("l_kind") == "recursive":
-            content |= {"c": _number(self.c, "c of recursive diversity")}
-        content |= {"t": _number(self.t, "t")} if self.t else {}
+            content |= {"c": as_number(self.c, "c of recursive diversity")}
+        content |= {"t": as_number(self.t, "t")} if self.t else {}
         content |= {"distance": self.distance} if self.t and self.distance else {}
         content |= {"count_missing": True} if self.count_missing and (has_l or self.t) else {}
         for name, texts in self.codes.items():
             found = {
-                c: _number(text, f"{CODES[name][0]} of {c}")
+                c: as_number(text, f"{CODES[name][0]} of {c}")
                 for c, text in texts.items()
                 if text and c in kept
             }
@@ -117,16 +117,8 @@ class More:
         return {"link": self.link, "earlier": files}
 
     def is_empty(self) -> bool:
-        """Whether nothing more was required."""
+        """Whether there are no further requirements."""
         return self == More()
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    raise InputError(f"{what} must be a number.")
 
 
 class MorePanel:
@@ -335,7 +327,7 @@ def curve(points: Mapping[int, float], chosen: int, choose: Callable[[int], Any]
 
 
 def losses(by_column: Sequence[tuple[str, float]]) -> None:
-    """What each attribute loses, as bars."""
+    """The loss of each attribute, as bars."""
     most = max((share for _, share in by_column), default=0) or 1
     for name, share in by_column:
         with Tag("div", "slide wide"):
@@ -394,7 +386,7 @@ def _before_after(line: JobAnswer) -> None:
 
 
 def together(values: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Neighbouring values in one bar each, where there are more values than bars.
+    """Neighbouring values combined into bars, if there are more values than bars.
 
     Examples
     --------

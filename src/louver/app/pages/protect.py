@@ -17,9 +17,11 @@ from louver.app.look import (
     button,
     card,
     check,
+    choice,
     copy_button,
     empty,
     head,
+    listed,
     number_tile,
     segments,
     select,
@@ -28,7 +30,7 @@ from louver.app.look import (
     verdict_of,
 )
 from louver.app.look import field as text_field
-from louver.app.pages.protect_panels import TITLES, CellPanel, RulePanel, TablePanel, choice, listed
+from louver.app.pages.protect_panels import TITLES, CellPanel, RulePanel, TablePanel
 from louver.app.pages.protect_state import (
     PINS,
     TIMES,
@@ -38,7 +40,7 @@ from louver.app.pages.protect_state import (
     table_text,
 )
 from louver.app.parts import HeatGrid
-from louver.app.publishing import Publishing, people_choices
+from louver.app.publishing import Publishing, people_choices, without_empty_register
 from louver.app.session import JobAnswer, Opened, Session
 from louver.app.spec_files import written
 from louver.errors import LouverError
@@ -51,7 +53,6 @@ FEW = {"number": "as few cells as possible", "value": "as little value as possib
 ATTACKERS = {"contributors": "contributors and outsiders", "outsider": "only outsiders"}
 SAYS = {"value": "True number", "published": "As published"}
 SPEC = "louver-explore.toml"
-REGISTERED = ("registry", "person", "new_population")
 SCALE = {
     "states": ["zero", "safe", "exact", "certain", "small"],
     "marks": ["", "", "S", "P", "!"],
@@ -130,7 +131,7 @@ class _ProtectPage:
             if not self._state.tables:
                 tag("p", "s sub", "None yet. Tables of the same numbers are linked by what their cells mean.")
             for number, table in enumerate(self._state.tables):
-                listed(f"{table['name']}: ", table_text(table), partial(self._remove_table, number))
+                listed(table["name"], table_text(table), partial(self._remove_table, number))
             button("Describe a table…", self._open_draft, kind="mini", icon_name="plus")
 
     def _draw_rules(self) -> None:
@@ -252,8 +253,7 @@ class _ProtectPage:
         except LouverError as error:
             self._bar.tell(str(error))
             return
-        if not self._session.setup.releases.is_dir() and self._session.setup.register is None:
-            options = {key: value for key, value in options.items() if key not in REGISTERED}
+        options = without_empty_register(self._session, options)
         found = await self._bar.do(protected, self._opened.path, self._opened.source, options, key="protect")
         if found is not None:
             self._state.take(found)
@@ -382,7 +382,7 @@ class _ProtectPage:
             for one in self._state.pins:
                 where = ", ".join(one["cell"].values())
                 listed(
-                    f"{one['table']}, {where}: ",
+                    f"{one['table']}, {where}",
                     f"{PINS[one['set']]}; {one['reason']}",
                     partial(self._unpin, one),
                 )
@@ -490,9 +490,9 @@ def next_hidden(grid: JobAnswer, line: int, col: int) -> tuple[int, int] | None:
 
 def repeated(options: JobAnswer, opened: Opened, hierarchies: Mapping[str, str]) -> WithFiles:
     """The call as a spec, and a command that reads it."""
-    named = "uri" if "://" in opened.path else "file"
+    kind = "uri" if "://" in opened.path else "file"
     source = opened.source.model_dump(exclude={"file", "uri"}, exclude_defaults=True)
-    text = written({"source": {named: opened.copied, **source}, "protect": dict(options)})
+    text = written({"source": {kind: opened.copied, **source}, "protect": dict(options)})
     note = BY_TIME if "seconds" in options else SAME
     call = Texts(("louver", "protect", SPEC), f"print(lv.protect(spec={SPEC!r}))", note)
     return WithFiles(call, {**hierarchies, SPEC: text})

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from louver._words import counted as count_of
 from louver.app.columns import ColumnChoices
-from louver.app.look import button, check, drawer, finder, problem, select, tag
+from louver.app.look import button, check, choice, drawer, finder, tag, tried
 from louver.app.look import field as text_field
 from louver.app.pages.protect_state import PINS, RULES, Protects, rule_of, table_of
 from louver.app.session import JobAnswer
-from louver.errors import LouverError
+from louver.app.words import next_name
 
-__all__ = ["TITLES", "CellPanel", "RulePanel", "TablePanel", "choice", "listed"]
+__all__ = ["TITLES", "CellPanel", "RulePanel", "TablePanel"]
 
 MANY_ATTRIBUTES = 15
 """A further search is possible."""
@@ -25,21 +25,6 @@ TITLES = (
     "Primary: protected",
     "Primary: not protected",
 )
-
-
-def listed(bold: str, text: str, remove: Callable[[], Any]) -> None:
-    """An entry of a list, which can be removed."""
-    with tag("div", "row between known"):
-        with tag("span", "s"):
-            tag("b", "b", bold)
-            tag("span", text=text)
-        button("", remove, kind="ghost mini", icon_name="close", aria_label=f"Remove {bold or text}")
-
-
-def choice(label: str, choices: Mapping[str, str], chosen: str, handler: Callable[[str], Any]) -> None:
-    with tag("label", "field"):
-        tag("span", "s sub", label)
-        select(choices, chosen, handler, label)
 
 
 class TablePanel:
@@ -70,26 +55,16 @@ class TablePanel:
         return f"{name}, with its {count_of(levels, 'level')} above" if levels else name
 
     def _next_name(self) -> str:
-        taken, number = {one["name"] for one in self._state.tables}, len(self._state.tables) + 1
-        while f"table {number}" in taken:
-            number += 1
-        return f"table {number}"
+        return next_name(self._state.tables)
 
     def _take_attribute(self, name: str, is_in: bool) -> None:
         self._by = [one for one in self._by if one != name] + ([name] if is_in else [])
 
     def _take(self) -> None:
-        self._wrong.clear()
-        try:
-            self._add(table_of(self._name, self._by, self._value))
-        except LouverError as error:
-            with self._wrong:
-                problem(str(error))
-            return
-        with self._wrong:
-            tag("p", "s sub", f"{self._name} is in the list. Change the form to add another.")
-        self._name = self._next_name()
-        self._named.set(value=self._name)
+        text = f"{self._name} is in the list. Change the form to add another."
+        if tried(self._wrong, lambda: self._add(table_of(self._name, self._by, self._value)), text):
+            self._name = self._next_name()
+            self._named.set(value=self._name)
 
 
 class RulePanel:
@@ -123,15 +98,7 @@ class RulePanel:
             )
 
     def _take(self) -> None:
-        self._wrong.clear()
-        try:
-            self._add(rule_of(self._kind, self._typed))
-        except LouverError as error:
-            with self._wrong:
-                problem(str(error))
-            return
-        with self._wrong:
-            tag("p", "s sub", "The rule is in the list.")
+        tried(self._wrong, lambda: self._add(rule_of(self._kind, self._typed)), "The rule is in the list.")
 
 
 class CellPanel:
@@ -164,13 +131,6 @@ class CellPanel:
             button("Decide", self._take, kind="pri", data_run="")
 
     def _take(self) -> None:
-        self._wrong.clear()
-        try:
-            self._state.pin(self._table, self._labels, self._decision, self._reason)
-        except LouverError as error:
-            with self._wrong:
-                problem(str(error))
-            return
-        with self._wrong:
-            tag("p", "s sub", "Noted. Press Protect to search again.")
-        self._changed()
+        pin = partial(self._state.pin, self._table, self._labels, self._decision, self._reason)
+        if tried(self._wrong, pin, "Noted. Press Protect to search again."):
+            self._changed()

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from louver.app.columns import ColumnChoices, MergeTree
+from louver.app.publishing import with_register
 from louver.app.session import JobAnswer
+from louver.app.words import as_number
 from louver.errors import InputError
 from louver.protect.options import ProtectOptions, RuleOptions, TableOptions
 from louver.schema.validate import validated
@@ -19,7 +21,6 @@ __all__ = [
     "RULES",
     "TIMES",
     "Protects",
-    "as_number",
     "hierarchy_text",
     "rule_of",
     "rule_text",
@@ -37,7 +38,7 @@ RULES = {
         {"p": "Estimated afterwards to within (percent)", "q": "Known beforehand to within (percent)"},
     ),
 }
-"""Rule -> its title, and what its numbers mean."""
+"""Rule -> its title, and the meaning of its numbers."""
 WHOLE = ("minimum", "n")
 PINS = {
     "": "as the search decides",
@@ -56,7 +57,7 @@ TIMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass
 class Protects:
-    """What the page keeps between visits."""
+    """State of the page between visits."""
 
     attributes: list[str] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
@@ -101,7 +102,7 @@ class Protects:
         Raises
         ------
         InputError
-            If there is no reason: it goes into the report.
+            If there is no reason, which the report needs.
         """
         if decision and not reason:
             raise InputError("give a reason: it goes into the report.")
@@ -157,27 +158,9 @@ class Protects:
         if self.known_percent:
             request["known_percent"] = as_number(self.known_percent, "the percentage known beforehand", float)
         request |= TIMES[self.time][1]
-        if self.with_register:
-            request["registry"] = registry
-            request |= {"person": person} if person else {}
-            request |= {"new_population": True} if self.new_population else {}
+        request = with_register(request, self, registry, person)
         validated(ProtectOptions, request).check()
         return request
-
-
-def as_number(text: str, what: str, kind: type[int] | type[float]) -> int | float:
-    """A number that was typed.
-
-    Raises
-    ------
-    InputError
-        If the text is not a number.
-    """
-    try:
-        return kind(text)
-    except ValueError:
-        pass
-    raise InputError(f"{what} must be a number.")
 
 
 def table_of(name: str, by: Sequence[str], value: str) -> dict[str, Any]:

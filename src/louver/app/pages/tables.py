@@ -155,7 +155,8 @@ class _TablesPage:
         return is_any
 
     async def check(self, words: str, before: ArrangedTable | None = None) -> None:
-        """Audit the current arrangement; until then the screen is out of date. Cells that became disclosed since `before` are marked."""
+        """Audit the current arrangement; until then, the screen is out of date. Cells that have become disclosed since `before` are
+        marked."""
         self.checks += 1
         number = self.checks
         self.shelves.put(shelves=self.state.shelves())
@@ -176,7 +177,7 @@ class _TablesPage:
         found = await self.bar.do(audited, arranged, self.view, key="audit")
         if (
             found is None or number != self.checks
-        ):  # the arrangement has changed meanwhile, or there is no table
+        ):  # the arrangement has changed in the meantime, or there is no table
             return
         await self._compare_with(arranged)
         self.state.remember(words, arranged.options, found)
@@ -348,7 +349,7 @@ class _TablesPage:
             self.grid.run_method("goto", *found)
 
     def _show_numbers(self, are_there: bool) -> None:
-        """Show the six counts and the table; those of another table would be taken for this one's."""
+        """Show or hide the six counts and the table, because those of another table could be mistaken for this one's."""
         for part in (self.tiles, self.table):
             part.classes(**({"remove": "gone"} if are_there else {"add": "gone"}))
 
@@ -372,11 +373,7 @@ class _TablesPage:
             "Publish audits it together with them."
         )
         if self.state.given:
-            falls = (
-                ""
-                if fallen is None
-                else f" {_plural(fallen, 'cell')} {'falls' if fallen == 1 else 'fall'} by the last."
-            )
+            falls = "" if fallen is None else f" {_plural(fallen, 'cell')} newly disclosed by the last fact."
             note = f"With {_plural(len(self.state.given), 'fact')} that outsiders know in addition.{falls}"
         self._say(content["level"], content["sentence"], " ".join(content["reasons"]), note)
 

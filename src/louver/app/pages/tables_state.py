@@ -33,7 +33,7 @@ class Try:
     small: int
     certain: int
     kept: float | None
-    """Share kept of the base's information about its columns; None where the columns differ."""
+    """Share kept of the base's information about its columns; None if the columns differ."""
     level: str = "ok"
     sentence: str = ""
     """Level and sentence of the verb's verdict."""
@@ -45,7 +45,7 @@ class Try:
 
     @property
     def kept_text(self) -> str:
-        """The share as it is listed."""
+        """The share in the form in which it is listed."""
         return "–" if self.kept is None else f"{100 * self.kept:.1f}"
 
     def is_same(self, options: BoundsOptions) -> bool:
@@ -77,7 +77,7 @@ ORDERS: dict[str, Callable[[Try], Any]] = {
 
 @dataclass
 class Tables:
-    """What the page keeps between visits."""
+    """State of the page between visits."""
 
     attributes: list[dict[str, Any]] = field(default_factory=list)
     unusable: dict[str, str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Tables:
         return base if is_part else options
 
     def rebase(self, base: BoundsOptions, kept: Sequence[float | None]) -> None:
-        """Compare with another table; `kept` is what everything tried keeps of it."""
+        """Compare with another table; `kept` is the share of it that each arrangement keeps."""
         self.base = base
         self.tries = [replace(one, kept=share) for one, share in zip(self.tries, kept, strict=True)]
 
@@ -150,7 +150,7 @@ class Tables:
         return [*(attribute["name"] for attribute in self.attributes), *self.unusable]
 
     def unusable_text(self) -> str:
-        """Columns that cannot be used in a table, and why."""
+        """Columns that cannot be used in a table, with the reasons."""
         listed = "; ".join(f"{name} ({why})" for name, why in self.unusable.items())
         return f"Not offered: {listed}." if listed else ""
 
@@ -170,7 +170,7 @@ class Tables:
         return {"name": name, "size": len(self.groups(name)), "is_merged": bool(self.merged.get(name))}
 
     def groups(self, name: str) -> dict[str, tuple[str, ...]]:
-        """Categories as they are now, in the order of their first label, each with the labels in it."""
+        """Current categories, in the order of their first label, each with its labels."""
         labels = next(a["labels"] for a in self.attributes if a["name"] == name)
         new_of = {old: new for new, olds in self.merged.get(name, {}).items() for old in olds}
         found: dict[str, list[str]] = {}

@@ -122,9 +122,9 @@ class ExtensionPage(SpecForm):
         chosen, releases = self._choices, self._session.setup.releases.resolve()
         if chosen.extending in self._names and chosen.first != releases / chosen.extending:
             chosen.change_first(releases / chosen.extending)
-        named = Path(extends_of(Path(self._spec)) or "").name
-        if chosen.first is None and chosen.files is not None and named in self._names:
-            chosen.first = releases / named
+        first_name = Path(extends_of(Path(self._spec)) or "").name
+        if chosen.first is None and chosen.files is not None and first_name in self._names:
+            chosen.first = releases / first_name
         chosen.extending = ""
 
     def _draw_strip(self, about: JobAnswer) -> None:
@@ -243,7 +243,7 @@ def _kind(attribute: JobAnswer) -> None:
 
 
 def _kept(about: JobAnswer) -> list[str]:
-    """What stays the same, and which bounds hold in every smallest region."""
+    """What remains the same, and which bounds hold in every smallest region."""
     before, after = about["cells"]
     level = about["levels"][-1]["name"]
     lines = [

@@ -41,7 +41,7 @@ class TopDownChoices:
     first : Path or None
         The release that is extended; None if the spec names it.
     ready : str
-        Name of the ready schema that the spec was made from.
+        Name of the ready-made schema from which the spec was made.
     before : Path or None
         The spec of the first release, if it was open before a ready-made schema was chosen.
     """
@@ -126,13 +126,13 @@ class TopDownChoices:
 
 
 def extends_of(spec: Path) -> str | None:
-    """The release that a spec extends, as the spec names it; None where it is not the spec of an extension."""
+    """The release that a spec extends, as extended in the spec; None if it is not the spec of an extension."""
     try:
         section = read_toml(spec).get("topdown")
     except LouverError:  # reading the spec reports what is wrong
         return None
-    named = section.get("extends") if isinstance(section, dict) else None
-    return named if isinstance(named, str) else None
+    extended = section.get("extends") if isinstance(section, dict) else None
+    return extended if isinstance(extended, str) else None
 
 
 def repeated(chosen: TopDownChoices, ledger: Path | None) -> Repeatable | None:

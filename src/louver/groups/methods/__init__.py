@@ -1,1 +1,1 @@
-"""Methods that turn noisy answers into a table of group sizes: one file per published algorithm; `mechanisms` lists them."""
+"""Methods that turn noisy answers into a table of group sizes, by the counts to which they add noise; `mechanisms` lists them."""

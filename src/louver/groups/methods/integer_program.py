@@ -20,7 +20,7 @@ from louver.run import Run
 __all__ = ["check_size", "solve_by_tables", "solve_cumulative_program", "solve_program"]
 
 MOST_UNITS = 200_000
-"""Largest number of regions x sizes x groups attempted; beyond it these methods do not finish."""
+"""Maximum product of regions, sizes and groups; beyond it these methods do not finish."""
 
 
 def solve_program(noisy: NoisyAnswers, run: Run | None = None) -> Ints:
@@ -99,7 +99,7 @@ def _consistency(tree: LevelTree, n_sizes: int) -> sparse.spmatrix:
 
 
 def _selector(cells: range | list[int], n_cells: int) -> sparse.spmatrix:
-    """One row that adds up some cells."""
+    """One row that adds up the given cells."""
     columns = list(cells)
     return sparse.csr_matrix((np.ones(len(columns)), ([0] * len(columns), columns)), shape=(1, n_cells))
 

@@ -2,7 +2,7 @@
 
 `kernel` is the only way to compile a function here. Machine code is cached next to the source or, where that cannot
 be written, in the user's cache directory; where neither can be written (a read-only install without a
-home) it is compiled anew in each process. NUMBA_CACHE_DIR sets another location.
+home) it is compiled again in each process. NUMBA_CACHE_DIR sets another location.
 
 The cache of a family lies in a folder named after the content of all its kernels: Numba itself notices a change only in
 the file that holds a function, not in the files of the functions it calls. No family calls another one.

@@ -24,7 +24,7 @@ __all__ = ["EntryPoint", "Part"]
 
 
 class Part(CPUDispatcher):
-    """A function as other kernels call it; called from Python, it is the kernel that `make_entry` makes of it.
+    """A function in the form in which other kernels call it; a call from Python uses the kernel that `make_entry` makes of it.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class EntryPoint(CPUDispatcher):
 
 
 class _PlainLibrary(JITCodeLibrary):
-    """LLVM code with its functions simplified one by one, without what it calls unless Numba itself wants to link it."""
+    """LLVM code whose functions are simplified one by one, without the code it calls, unless Numba itself links that."""
 
     _complete: Any = None
 
@@ -121,7 +121,7 @@ class _PartCompiler(Compiler):
 
 @contextmanager
 def _plain_libraries(codegen: Any) -> Iterator[None]:
-    """Whatever is compiled here, under Numba's lock, stays LLVM code."""
+    """Everything compiled in this block, under Numba's lock, remains LLVM code."""
     if codegen._library_class is _PlainLibrary:
         yield
         return
@@ -133,7 +133,7 @@ def _plain_libraries(codegen: Any) -> Iterator[None]:
 
 
 def _unset(env_name: str, env: Any) -> None:
-    """What is never called has no environment."""
+    """Do nothing: a function that is never called from Python needs no environment."""
 
 
 class _EntryCompiler(Compiler):
@@ -185,7 +185,7 @@ def _is_equal(flags: Flags, other: object) -> bool:
 
 @contextmanager
 def _quick_flags() -> Iterator[None]:
-    """The same answers from Numba's options, quicker: they are part of the key of every function that it looks up.
+    """Speed up Numba's options, which are part of the key of every function that it looks up, without changing their answers.
 
     Numba asks its 30 properties one by one for each hash and comparison, which takes a quarter of the time of compiling.
     """
@@ -205,7 +205,7 @@ def _quick_flags() -> Iterator[None]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Nearly all that compiling allocates is used to its end, so that looking for garbage meanwhile takes time and frees nothing."""
+    """Switch off garbage collection: nearly all that compiling allocates is used to its end, so collecting frees nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

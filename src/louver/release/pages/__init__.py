@@ -1,7 +1,7 @@
 """The page of a release, made only from its manifest and its published files.
 
-Code that makes a release calls `page_of` before sealing it, and `verify` calls it again and compares: a page can say only what the rest of
-the release says. To show a number, publish it or put it into the manifest's results.
+Code that makes a release calls `page_of` before sealing it, and `verify` calls it again and compares: a page can show only what is in the
+rest of the release. To show a number, publish it or put it into the manifest's results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def page_of(manifest: Manifest, published: Published) -> str:
     Parameters
     ----------
     manifest : Manifest
-        In its current or its final form; dates, hashes and times are not shown.
+        In its current or final form; dates, hashes and times are not shown.
     published : callable
         Returns the rows of a published Parquet file.
     """

@@ -1,4 +1,4 @@
-"""The page of a k-anonymous release: what was done, what was lost, what risk is left."""
+"""The page of a k-anonymous release: what was done, what was lost, and the remaining risk."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MEANING = {
     "record fits {k:,} published ones; published records need not be equal.",
 }
 NEEDED_BY = {"l_kind": "l", "distance": "t"}
-"""Options that have no meaning without another one."""
+"""Options that have no effect without another option."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class ReleaseContent:
 
     @property
     def coded(self) -> dict[str, str]:
-        """Columns whose numbers were rounded, top-coded or bottom-coded but not generalised, and how."""
+        """Columns whose numbers were rounded, top-coded or bottom-coded but not generalised, with the coding."""
         done = {line["name"]: line["done"] for line in self.dictionary}
         return {name: done[name] for name in self.results["unchanged"] if done[name] != "unchanged"}
 
     def answers(self, gcp: float) -> str:
-        """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
+        """What an outsider may learn, how accurate the file is, whether to publish it, and what to do next."""
         coded, suppressed = self.coded, self.results["suppressed"]
         kept = ", ".join(
             f"{name} {how}" if (how := coded.get(name)) else name for name in self.results["unchanged"]
@@ -100,7 +100,7 @@ class ReleaseContent:
 
 
 def _meaning(manifest: Manifest) -> str:
-    """What the guarantee means, and what diversity and closeness count if it is about units."""
+    """The meaning of the guarantee, and what diversity and closeness count if units are protected."""
     k, guarantee = manifest.results["k"], manifest.results["guarantee"]
     sentences = [MEANING[guarantee].format(k=k, others=k - 1)]
     if manifest.parameters.get("whole_units"):
@@ -118,7 +118,7 @@ def _meaning(manifest: Manifest) -> str:
 
 
 def anonymize_page(manifest: Manifest, published: Published) -> str:
-    """The page as HTML. It is published with the release and says nothing that the records do not."""
+    """The page as HTML. It is published with the release and reveals nothing that the records do not."""
     content, r = ReleaseContent(manifest, published), manifest.results
     risk, utility, losses, k = r["risk"], r["utility"], r["by_column"], r["k"]
     sections = [
@@ -201,7 +201,7 @@ def _journalist(risk: Mapping[str, Any]) -> list[list[str]]:
 
 
 def optimality(gap: float | None) -> str:
-    """How far the loss may be above the minimum."""
+    """A sentence about how far the loss may be above the minimum."""
     if gap == 0:
         return "No other partition into classes loses less information: this is the optimum."
     if gap is not None:

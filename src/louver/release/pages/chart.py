@@ -28,8 +28,8 @@ __all__ = [
 
 BLUE, GREY, INK, MUTED, RULE = "#2a6f97", "#b9c6d0", "#22313f", "#5d6b78", "#dde3e9"
 COLOURS = (BLUE, "#e07a5f", "#81b29a", "#6d597a", "#f2cc8f", INK, "#c1442d", "#8d99ae")
-WIDTH, LETTER, LINE = 980, 6.2, 13.0
-"""Width of a drawing and of a letter, and height of a line of text, in drawing units."""
+WIDTH, LETTER = 980, 6.2
+"""Width of a drawing and of a letter, in drawing units."""
 LEFT, TOP, BOTTOM, GAP = 62.0, 24.0, 44.0, 16.0
 MOST_TICKS, LONGEST = 6, 26
 
@@ -38,7 +38,7 @@ Points = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Vertical bars, one at each place."""
+    """Vertical bars, one at each position."""
 
     places: Points
     upper: Points
@@ -49,7 +49,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The range from minimum to maximum at each place, as a thin vertical line."""
+    """The range from minimum to maximum at each position, as a thin vertical line."""
 
     places: Points
     lower: Points
@@ -86,7 +86,7 @@ class Panel:
     Attributes
     ----------
     straight : float or None
-        Values up to this are drawn on a linear scale, those above on a logarithmic one; None draws all on a linear scale.
+        Values up to this are drawn on a linear scale, those above it on a logarithmic one; None draws all on a linear scale.
     ticks : sequence of (place, text), optional
         Ticks of the horizontal axis; whole numbers if omitted.
     """
@@ -292,7 +292,7 @@ def _linear(lowest: float, highest: float, *, is_whole: bool) -> list[float]:
 
 
 def _powers(straight: float, most: float) -> list[float]:
-    """0, and powers of ten up to the one that covers the maximum; every second or third where there are many."""
+    """0, and powers of ten up to the one that covers the maximum; every second or third if there are many."""
     first, last = math.ceil(math.log10(straight) - 1e-9), math.ceil(math.log10(max(most, straight)) - 1e-9)
     step = max(1, math.ceil((last - first + 1) / MOST_TICKS))
     return [0.0, *(10.0**power for power in range(first, last + 1, step))]

@@ -1,4 +1,4 @@
-"""The page of a release of group sizes: what was spent, what the guarantee is conditional on, how large the errors may be."""
+"""The page of a release of group sizes: the privacy loss, the conditions of the guarantee, and the possible errors."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def _agreement(manifest: Manifest) -> Mapping[str, Any] | None:
 
 
 def _agreed(manifest: Manifest) -> list[str]:
-    """What agreement with a release of people means for the reader."""
+    """The meaning of agreement with a release of people for the reader."""
     promise = _agreement(manifest)
     if promise is None:
         return []
@@ -336,7 +336,7 @@ def _agreed(manifest: Manifest) -> list[str]:
 
 
 def _answers(manifest: Manifest) -> str:
-    """What can be learnt, how accurate it is, and what to do with it."""
+    """What can be learnt, how accurate the numbers are, and what to do with the release."""
     levels = manifest.results["levels"]
     accuracy = f"A number of groups of one size is typically within {levels[0]['typical']:,} of the truth for all regions together"
     if len(levels) > 1:
@@ -360,7 +360,7 @@ def _answers(manifest: Manifest) -> str:
 
 
 def _bound(privacy: Mapping[str, Any]) -> str:
-    """What the privacy loss means for one person, in odds."""
+    """The meaning of the privacy loss for one person, in odds."""
     composed = privacy.get("composed")
     if privacy["measure"] == "rho" and composed is None:
         return "What the release reveals about any one person is bounded by rho: the smaller rho, the less."

@@ -1,4 +1,4 @@
-"""What a page says about the noise of a release, for every verb."""
+"""Statements of pages about the noise of a release, for every verb."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from louver._verdict import Level, Verdict
 from louver.release.manifest import Manifest
 from louver.release.sentences import public_numbers
 
-__all__ = ["given_known", "groups_verdict", "loss_of", "not_private", "status_of", "topdown_verdict"]
+__all__ = ["NOT_AUDITED", "given_known", "groups_verdict", "loss_of", "status_of", "topdown_verdict"]
 
 
 def loss_of(privacy: Mapping[str, Any]) -> str:
@@ -37,11 +37,17 @@ def groups_verdict(privacy: Mapping[str, Any], *, is_private: bool, is_for_relea
 
 
 def given_known(privacy: Mapping[str, Any]) -> str:
-    """What is protected, and what the guarantee takes as known."""
+    """What is protected, and what the guarantee assumes to be known."""
     return str(privacy["meaning"]) + "".join(f", given {known}" for known in privacy["invariants"])
 
 
 UNSEEN_NOISE = "The answers do not show whether they have that noise, or whether it was drawn only once."
+
+
+NOT_AUDITED = (
+    "What these exact numbers reveal together with tables that hide small counts of the same people was not checked; list them as tables "
+    "of louver audit with the register of those tables."
+)
 
 
 def topdown_verdict(
@@ -75,17 +81,14 @@ def _verdict(
     if warning := _not_private(is_private=is_private, is_for_release=is_for_release):
         return Verdict(Level.STOP, warning, reasons)
     sentence = f"Promised: {loss_of(privacy)}{also}. That bounds what these files can reveal about whether {meaning}."
+    if exact:
+        return Verdict(Level.CARE, sentence, (*reasons, NOT_AUDITED))
     return Verdict(Level.OK, sentence, reasons)
 
 
 def status_of(manifest: Manifest) -> dict[str, bool]:
-    """The intended use that a manifest states, in the form that verdicts take."""
+    """The intended use that a manifest states, in the form used by verdicts."""
     return {"is_private": not manifest.not_private, "is_for_release": not manifest.not_for_release}
-
-
-def not_private(manifest: Manifest) -> str:
-    """Why a release is not private; empty where it is."""
-    return _not_private(**status_of(manifest))
 
 
 def _not_private(*, is_private: bool, is_for_release: bool) -> str:

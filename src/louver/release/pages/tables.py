@@ -1,4 +1,4 @@
-"""The page of a release of tables: what they contain, what they were audited with, how exact they are."""
+"""The page of a release of tables: what they contain, with what they were audited, and how exact they are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HIDDEN = "hidden"
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The first lines of a table, how many it has, and how many numbers are hidden."""
+    """The first lines of a table, the number of all lines, and the number of hidden numbers."""
 
     first: pa.Table
     rows: int

@@ -1,4 +1,4 @@
-"""The page of a TopDown release: what was spent, what is exact, what is not protected, how it was estimated."""
+"""The page of a TopDown release: the privacy loss, what is exact, what is not protected, and how it was estimated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Levels = Sequence[Mapping[str, Any]]
 
 
 def topdown_page(manifest: Manifest, published: Published) -> str:
-    """The page as HTML. It is published with the release and says nothing that is not private."""
+    """The page as HTML. It is published with the release and contains only private results."""
     r, privacy = manifest.results, manifest.privacy
     levels: Levels = r["levels"]
     rescued = len(r["failsafe"])
@@ -112,7 +112,7 @@ def topdown_page(manifest: Manifest, published: Published) -> str:
 
 
 def _covariates(results: Mapping[str, Any]) -> list[str]:
-    """Columns of public numbers that the estimate rests on."""
+    """Columns of public numbers that the estimate used."""
     return [one["column"] for one in results["covariates"]]
 
 
@@ -124,7 +124,7 @@ def _total_budget(privacy: Mapping[str, Any]) -> str:
 
 
 def _answers(manifest: Manifest) -> str:
-    """What an outsider may learn, how accurate it is, whether to publish it, what to do next."""
+    """What an outsider may learn, how accurate the release is, whether to publish it, and what to do next."""
     levels, is_private = manifest.results["levels"], not manifest.not_private
     names = [level["name"] for level in levels]
     learnt = "These files do not let anyone say with much confidence what any one person's record contains"
@@ -152,7 +152,7 @@ def _answers(manifest: Manifest) -> str:
 
 
 def _meaning_of_errors(results: Mapping[str, Any]) -> str:
-    """What the stated errors of sizes are, in words."""
+    """The meaning of the stated errors of sizes, in words."""
     if results["errors"] is None:
         return "The error is that of the level's own measurements; the levels above and below make most sizes more accurate."
     return "The error is the typical standard error of a published size, as in the table below."
@@ -247,7 +247,7 @@ def _knowledge(manifest: Manifest) -> list[str]:
 
 
 def _spine(manifest: Manifest) -> list[str]:
-    """What the leaves of a region share, where regions were arranged for areas."""
+    """What the leaves of a region have in common, if regions were arranged for areas."""
     spine = next((own["spine"] for own in manifest.promises if own.get("spine")), None)
     if spine is None:
         return []
@@ -286,7 +286,7 @@ def _rounded(value: float | None) -> str:
 
 
 def _solution(results: Mapping[str, Any]) -> list[str]:
-    """What the solvers reported, level by level, and where the failsafe was used."""
+    """The reports of the solvers, level by level, and the use of the failsafe."""
     rescued = results["failsafe"]
     parts = [
         table(
@@ -338,7 +338,7 @@ def _sizes(levels: Levels) -> str:
     panels = []
     for level in levels[-3:]:
         sizes, n = level["sizes"][::-1], level["regions"]
-        if len(sizes) < n:  # between two of the sizes given, regions have at least the smaller one
+        if len(sizes) < n:  # between two of the given sizes, regions have at least the smaller one
             edges, heights = [place * n / (len(sizes) - 1) for place in range(len(sizes))], sizes[1:]
         else:
             edges, heights = [float(place) for place in range(n + 1)], sizes

@@ -1,7 +1,7 @@
 """What releases can promise: a registry by name, and which promises each verb must make.
 
-Every module here recomputes what it promises from the published files alone, with code of its own: nothing is shared with what
-made the release. To add a promise, write its model and its check in a module and add a line to `PROMISES`.
+Every module here recomputes its promises from the published files alone, with separate code: nothing is shared with the code that made the
+release. To add a promise, write its model and its check in a module and add a line to `PROMISES`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from dataclasses import dataclass
 
 from louver.release.promises.agreement import PromisedAgreement, check_agreement
 from louver.release.promises.base import Context, Outcome, Promise, Registered
-from louver.release.promises.closeness import TCloseness, check_t_closeness
-from louver.release.promises.columns import Columns, CsvCopy, check_columns, check_csv
-from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.extension import (
     EditRules,
     Households,
@@ -22,7 +19,6 @@ from louver.release.promises.extension import (
     check_extension,
     check_households,
 )
-from louver.release.promises.freeform import Freeform, check_freeform
 from louver.release.promises.group_table import (
     GroupCounts,
     PublishedGroups,
@@ -30,27 +26,37 @@ from louver.release.promises.group_table import (
     check_group_table,
 )
 from louver.release.promises.k_anonymity import (
+    Freeform,
     KAnonymity,
     KMap,
     KUnits,
+    WholeUnits,
+    check_freeform,
     check_k_anonymity,
     check_k_map,
     check_k_units,
+    check_whole_units,
 )
-from louver.release.promises.losses import Losses, check_losses
 from louver.release.promises.mapping import MappingPromise, check_mapping
-from louver.release.promises.one_recoding import OneRecoding, check_one_recoding
 from louver.release.promises.protected import ProtectedTablesPromise, check_protected
-from louver.release.promises.records import ReleasedRecords, check_records
+from louver.release.promises.recoding import Losses, OneRecoding, check_losses, check_one_recoding
+from louver.release.promises.records import (
+    Columns,
+    CsvCopy,
+    ReleasedRecords,
+    check_columns,
+    check_csv,
+    check_records,
+)
 from louver.release.promises.rounded import (
     CellKeyTablesPromise,
     RoundedTablesPromise,
     check_cell_keys,
     check_rounded,
 )
+from louver.release.promises.sensitive import LDiversity, TCloseness, check_l_diversity, check_t_closeness
 from louver.release.promises.tables import PublishedTables, check_tables
 from louver.release.promises.topdown import TopDown, check_topdown
-from louver.release.promises.whole_units import WholeUnits, check_whole_units
 
 __all__ = ["PROMISES", "REQUIRED", "Context", "Outcome", "Promise", "Required"]
 

@@ -1,4 +1,5 @@
-"""Groups that agree with people: in every leaf region, sizes times groups are the people of a TopDown release who are in groups.
+"""Groups that agree with people: in every leaf region, sizes times groups equal the number of people of a TopDown release who are in
+groups.
 
 Recomputed from the published tables: the sizes, a copy of the people, and the public bounds on numbers of groups.
 """
@@ -41,15 +42,15 @@ class PromisedAgreement(Promise):
     regions, attributes : tuple of str
         The columns of the first release.
     prefixes : tuple of int or None
-        Length of the prefix of a leaf's code that names its region of each level; None where regions are columns.
+        Length of the prefix of a leaf's code that names its region of each level; None if regions are columns.
     members, heads : mapping
-        Labels of the people who are in groups, and of the heads, of whom every group has one; none where that is not promised.
+        Labels of the people who are in groups, and of the heads, of whom every group has one; empty if that is not promised.
     bounds : str or None
         A file with the minimum and maximum number of groups of every leaf.
     largest : int
         The largest size.
     moved : int
-        Number of leaves whose people fit no number of groups within the bounds, which were moved as far as needed.
+        Number of leaves in which no number of groups within the bounds agrees with the people, so that bounds were moved as far as needed.
     """
 
     promise: Literal["agreement"]
@@ -88,7 +89,7 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
         least, most = _bounds_of(folder, promise.bounds, regions, leaves)
     fewest = (members + promise.largest - 1) // promise.largest
     is_moved = (most < fewest) | (least > members)
-    # A bound that cannot be kept is moved to the nearest number of groups that the people allow.
+    # A bound that cannot be satisfied is moved to the nearest number of groups that the people allow.
     lower = np.where(least > members, members, least)
     upper = np.where(most < fewest, fewest, most)
     if ((groups < lower) | (groups > upper)).any():
@@ -104,14 +105,8 @@ def check_agreement(context: Context, promise: PromisedAgreement) -> Outcome:
 
 
 def _first_problem(folder: Folder, promise: PromisedAgreement) -> str | None:
-    """What is wrong with the copy of the first release."""
-    found = first_of(
-        folder,
-        manifest=promise.first_manifest,
-        its_digest=promise.first_digest,
-        people=promise.first,
-        regions=promise.regions,
-    )
+    """The first problem with the copy of the first release, if any."""
+    found = first_of(folder, promise)
     if isinstance(found, str):
         return found
     first, topdown = found
@@ -176,7 +171,7 @@ def _people_of(
     columns = list(promise.regions) if coded else list(regions)
     used = sorted({*promise.members, *promise.heads})
     members, heads = np.zeros(len(leaves), np.int64), np.zeros(len(leaves), np.int64)
-    # The last region of coded leaves is the code itself, which only its own column holds.
+    # The last region of coded leaves is the code itself, which is only in its own column.
     known = leaves if not coded else _last(leaves)
     for batch in folder.batches(promise.first, [*columns, *used]):
         rows = without_dictionary(batch)

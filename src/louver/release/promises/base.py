@@ -1,4 +1,4 @@
-"""What every promise has: a model that its entry in the manifest must match exactly, and a check."""
+"""The parts of every promise: a model that its entry in the manifest must match exactly, and a check."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ MERGED_ROWS = 1 << 20
 
 
 class Promise(BaseModel):
-    """One entry of a manifest's `promises`: nothing missing, nothing extra, every value of its type and in its range."""
+    """One entry of a manifest's `promises`: nothing is missing, nothing is extra, and every value has its type and range."""
 
-    # Each model is built when first requested: a release needs only those of its own verb.
+    # Each model is built on first use, because a release needs only those of its own verb.
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     promise: str
@@ -63,7 +63,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a promise is checked against: the files that may be opened, and what the manifest says elsewhere."""
+    """The context in which a promise is checked: the files that may be opened, and the rest of the manifest."""
 
     folder: Folder
     manifest: Manifest
@@ -92,7 +92,7 @@ def count_distinct(folder: Folder, file: str, names: Sequence[str]) -> pa.Table:
 
 
 def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Table, list[pa.Array]]:
-    """The same with numbers in place of values, and for each column the values that they stand for.
+    """The same with numbers in place of values, and for each column the values for which they stand.
 
     Numbers take a fraction of the memory: the classes of a large file are millions of rows.
     """
@@ -118,8 +118,8 @@ def count_codes(folder: Folder, file: str, names: Sequence[str]) -> tuple[pa.Tab
 def _growing(batches: Iterator[pa.Table], known: Sequence[pa.Array]) -> Iterator[pa.Table]:
     """Batches, merged until they have as many rows as there are values known so far.
 
-    Numbering a batch looks at all values that are known: for a file of as many values as classes, every batch by itself would
-    cost the square of its length.
+    Numbering a batch examines all known values: for a file with as many values as classes, numbering every batch separately would cost the
+    square of its length.
     """
     held: list[pa.Table] = []
     for batch in batches:
@@ -156,7 +156,7 @@ def _merged(parts: list[pa.Table], keys: list[str]) -> pa.Table:
 
 
 def codes_of(table: pa.Table, names: Sequence[str]) -> Ints:
-    """Number of the combination of values that each row has; a missing value equals only itself."""
+    """Number of the combination of values in each row; a missing value equals only itself."""
     codes = np.zeros(table.num_rows, dtype=np.int64)
     for name in names:
         encoded = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
@@ -166,7 +166,7 @@ def codes_of(table: pa.Table, names: Sequence[str]) -> Ints:
 
 
 def places_in(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> Ints:
-    """Position of each value of a text column in a list, -1 where it is absent."""
+    """Position of each value of a text column in a list, -1 if it is absent."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
@@ -179,7 +179,7 @@ def places_in(column: pa.Array | pa.ChunkedArray, values: pa.Array) -> Ints:
 
 
 class Places:
-    """Positions in a long list of strings that is searched again and again, mostly in its order.
+    """Positions in a long list of strings that is searched repeatedly, mostly in its order.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Places:
         self._sorted = values.take(order)
 
     def of(self, column: pa.Array | pa.ChunkedArray) -> Ints:
-        """Position of each value of a text column, -1 where it is not there."""
+        """Position of each value of a text column, -1 if it is absent."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if pa.types.is_dictionary(column.type):

@@ -1,4 +1,4 @@
-"""What a release contains: files that its verb publishes and its promises cover, with the columns that they must have.
+"""The content of a release: the files that its verb publishes and its promises cover, with the required columns.
 
 A file that no promise covers could hold anything, and so could an unchecked column, a note in a file's metadata or bytes between its
 parts. So the list of permitted content is closed and follows from the promises: a file whose promise is dropped is refused.
@@ -27,7 +27,7 @@ MEASURED = ["level", "node", "query", "values", "variance", "entry"]
 
 PARQUET_KEYS = {b"ARROW:schema"}
 OWN_KEYS = {b"louver"}
-"""Files of measurements, which describe themselves; their own check knows what they may contain."""
+"""Files of measurements, which describe themselves; their own check determines what they may contain."""
 
 FIELD_KEYS = {b"PARQUET:field_id"}
 LONGEST_WRITER = 200
@@ -39,7 +39,7 @@ Columns = Sequence[Sequence[str]]
 
 
 def check_contents(context: Context) -> Outcome:
-    """Look for files, columns and notes that do not belong to the release; the page is made again elsewhere."""
+    """Look for files, columns and notes that do not belong to the release; the page is checked elsewhere."""
     manifest, folder = context.manifest, context.folder
     spoken = _spoken(manifest)
     extra = sorted(set(manifest.files) - set(spoken) - {REPORT})
@@ -70,7 +70,7 @@ def _anonymize(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tup
     columns += [f"{name}_{end}" for name in request.get("quasi", ()) for end in ("lower", "upper")]
     # With a dictionary of all columns, `columns` compares it with the file.
     yield "data/anonymized.parquet", () if "columns" in by_name else _Among(columns)
-    yield "data/mapping.parquet", ()  # its own check knows columns and types
+    yield "data/mapping.parquet", ()  # its own check covers columns and types
     if "columns" in by_name:
         yield "data/columns.parquet", ()  # likewise
     if "csv" in by_name:
@@ -120,7 +120,7 @@ def _topdown(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple
 
 def _audit(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple[str, Columns]]:
     for table in by_name.get("tables", {}).get("tables", ()):
-        yield str(table["file"]), ()  # its own check knows its columns
+        yield str(table["file"]), ()  # its own check covers its columns
         yield csv_of(str(table["file"])), ()
 
 
@@ -128,7 +128,7 @@ def _protect(manifest: Manifest, by_name: Mapping[str, Entry]) -> Iterator[tuple
     names = ("protected-tables", "rounded-tables", "cell-key-tables")
     entry = next((by_name[name] for name in names if name in by_name), {})
     for table in entry.get("tables", ()):
-        file = str(table["file"])  # its own check knows its columns
+        file = str(table["file"])  # its own check covers its columns
         yield from ((one, ()) for one in (file, csv_of(file), excel_of(file)))
 
 
@@ -142,14 +142,14 @@ FILES = {
 
 
 class _Among(tuple[Sequence[str], ...]):
-    """Names that columns may have, each at most once, in any order and number."""
+    """Permitted names of columns, each at most once, in any order and number."""
 
     def __new__(cls, names: Iterable[str]) -> _Among:
         return super().__new__(cls, ([*names],))
 
 
 def _parquet_problems(folder: Folder, verb: str, file: str, names: Columns) -> Iterator[str]:
-    """What a Parquet file holds beyond the columns of its list."""
+    """What a Parquet file contains beyond the columns of its list."""
     metadata = folder.footer(file)
     schema = metadata.schema.to_arrow_schema()
     found = schema.names
@@ -185,4 +185,4 @@ def _unaccounted(metadata: pq.FileMetaData, size: int) -> int:
     )
     if used > size:
         raise Malformed("a column is longer than its file")
-    return size - int(used) - int(metadata.serialized_size) - 12  # two marks and the footer's length
+    return size - int(used) - int(metadata.serialized_size) - 12  # two magic numbers and the footer's length

@@ -29,7 +29,7 @@ PARTS: Mapping[str, str] = {
     "xl/workbook.xml": "6672f2b57cb752aad1ebdd31586df81b854d9e7816a7ed802aa56c372131d6f4",
     "xl/_rels/workbook.xml.rels": "1383f7ed84526efdb36373e9ee3ea5d69e68664c893d998812243af05dff88f5",
 }
-"""Parts of a workbook with one sheet called `table`, and the SHA-256 of what each holds."""
+"""Parts of a workbook with one sheet called `table`, and the SHA-256 of their contents."""
 MOST_SHEET = 1 << 28
 """Maximum size of a sheet in bytes, before compression."""
 MOST_TIMES = 1_000
@@ -59,7 +59,7 @@ def copy_problem(folder: Folder, file: str) -> str | None:
 
 
 def csv_problem(folder: Folder, csv: str, file: str) -> str | None:
-    """How a CSV file differs from the Parquet file that it is a copy of; None if it does not."""
+    """How a CSV file differs from the Parquet file of which it is a copy; None if it does not."""
     path = folder.file(csv)
     if path.stat().st_size > MOST_BYTES:
         raise Malformed(f"{csv} is too large to be read")
@@ -83,7 +83,7 @@ def csv_problem(folder: Folder, csv: str, file: str) -> str | None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text without the apostrophe that keeps a spreadsheet from computing it; a missing value is empty."""
+    """Text without the apostrophe that prevents a spreadsheet from computing it; a missing value is empty."""
     return pc.replace_substring_regex(pc.fill_null(column, ""), "^'", "")
 
 
@@ -92,7 +92,7 @@ def _is_same(column: pa.ChunkedArray, written: pa.ChunkedArray) -> bool:
         column = column.cast(column.type.value_type)
     if pa.types.is_decimal(
         column.type
-    ):  # exact: a cast to floats may differ in the last bit from reading the text
+    ):  # exact, because a cast to floats may differ in the last bit from reading the text
         texts = pc.if_else(pc.equal(written, ""), pa.scalar(None, pa.string()), written)
         return bool(column.equals(texts.cast(column.type)))
     if pa.types.is_floating(column.type):
@@ -108,7 +108,7 @@ def _is_same(column: pa.ChunkedArray, written: pa.ChunkedArray) -> bool:
 
 
 def _excel_problem(folder: Folder, excel: str, file: str) -> str | None:
-    """How a workbook differs from the Parquet file that it is a copy of."""
+    """How a workbook differs from the Parquet file of which it is a copy."""
     table = folder.table(file)
     rows = _sheet_rows(folder.file(excel), excel)
     if [*next(rows, ())] != [_text(name) for name in table.column_names]:
@@ -175,5 +175,5 @@ def _is_shown(value: Any, shown: str | Decimal | None) -> bool:
 
 
 def _text(text: str) -> str:
-    """A text as a sheet can hold it."""
+    """A text in the form in which a sheet can hold it."""
     return UNREADABLE.sub("\ufffd", text)

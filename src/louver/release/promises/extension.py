@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,9 @@ from louver.release.manifest import Manifest, digest, file_entry, parse
 from louver.release.promises.base import Context, Outcome, Promise, places_in
 from louver.release.promises.topdown import Rows, leaf_codes
 from louver.release.strict_json import read_json
+
+if TYPE_CHECKING:
+    from louver.release.promises.agreement import PromisedAgreement
 
 __all__ = [
     "EditRules",
@@ -32,7 +35,7 @@ MICRODATA = "data/microdata.parquet"
 
 
 class View(BaseModel):
-    """Which attribute represents one of the first release, and the old label for each of its labels."""
+    """The attribute that represents one of the first release, and the old label for each of its labels."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -63,7 +66,7 @@ class PromisedExtension(Promise):
 
 
 class PromisedRule(BaseModel):
-    """People in `cells` are at most `at_most` times those in `of`, or nobody, in all leaves but `broken`."""
+    """People in `cells` are at most `at_most` times those in `of`, or nobody, in all leaves except `broken` of them."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -83,9 +86,8 @@ class EditRules(Promise):
 
 
 class PromisedGap(BaseModel):
-    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all leaves of one household but
-    `broken`.
-    """
+    """People in `cells` are at least `younger` years younger than the head, or `older` older, in all but `broken` leaves of one
+    household."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -142,32 +144,26 @@ def check_extension(context: Context, promise: PromisedExtension) -> Outcome:
 
 
 def first_of(
-    folder: Folder, *, manifest: str, its_digest: str, people: str, regions: Sequence[str]
+    folder: Folder, promise: PromisedExtension | PromisedAgreement
 ) -> tuple[Manifest, Mapping[str, Any]] | str:
     """The manifest of the first release and its promise of people, or what is wrong with the copies."""
-    content = read_json(folder.file(manifest))
+    content = read_json(folder.file(promise.first_manifest))
     if not isinstance(content, dict) or digest(content) != content.get("digest"):
         return "the first release's manifest was edited"
-    if content["digest"] != its_digest:
+    if content["digest"] != promise.first_digest:
         return "the first release's manifest is a different one"
-    first = parse(content, manifest)
-    if file_entry(folder.file(people)) != first.files.get(MICRODATA):
+    first = parse(content, promise.first_manifest)
+    if file_entry(folder.file(promise.first)) != first.files.get(MICRODATA):
         return "the first release's people do not match its manifest"
     topdown = next((one for one in first.promises if one.get("promise") == "topdown"), None)
-    if topdown is None or list(regions) != topdown["regions"]:
+    if topdown is None or list(promise.regions) != topdown["regions"]:
         return "the first release is not a TopDown release of these regions"
     return first, topdown
 
 
 def _first_attributes(folder: Folder, promise: PromisedExtension) -> Mapping[str, Sequence[str]] | str:
     """Attributes of the first release, or what is wrong with its manifest."""
-    found = first_of(
-        folder,
-        manifest=promise.first_manifest,
-        its_digest=promise.first_digest,
-        people=promise.first,
-        regions=promise.regions,
-    )
+    found = first_of(folder, promise)
     if isinstance(found, str):
         return found
     _, topdown = found

@@ -2,8 +2,8 @@
 
 One step of the neighbour relation changes some counts by whole numbers. The loss at an outcome is ln P/Q, and the least delta at epsilon is
 E[max(0, 1 - e^(epsilon - L))], L being the sum of the losses of all counts (docs/proofs/composition.md, section 1). Its distribution is
-found on a grid by Fourier transforms, exponentially tilted so that it lies around epsilon, because delta may be arbitrarily small. This is
-a numerical check of a claim, accurate to a thousandth of delta, not a proof.
+computed on a grid by Fourier transforms, exponentially tilted so that it is centred near epsilon, because delta may be arbitrarily small.
+This is a numerical check of a claim, accurate to a thousandth of delta, not a proof.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from louver._arrays import Floats
 __all__ = ["Changed", "log_delta"]
 
 POINTS = 1 << 16
-"""Points of the grid."""
+"""Number of points of the grid."""
 
 SPREAD, REACH = 30.0, 14.0
 """Width of the grid, and half-width of the noise of one count, in standard deviations."""
@@ -30,7 +30,7 @@ FINE = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A number of counts, with noise of parameter sigma_squared, that change by `shift` each."""
+    """A number of counts, with noise of parameter sigma_squared, each of which changes by `shift`."""
 
     sigma_squared: float
     shift: int

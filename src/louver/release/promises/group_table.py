@@ -1,4 +1,4 @@
-"""Numbers of groups by region and size: whole and not negative, and where promised adding up over the regions."""
+"""Numbers of groups by region and size: whole, not negative and, if promised, adding up over the regions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTSIDE = "an interval does not contain its number, or a standard error is negat
 
 
 class GroupCounts(Promise):
-    """Every region of every level has one whole number, not negative, for each size; regions need not add up to those above."""
+    """Every region of every level has one non-negative whole number for each size; regions need not add up to those above."""
 
     promise: Literal["group-counts"]
     file: Literal["data/groups.parquet"]
@@ -35,7 +35,7 @@ class GroupCounts(Promise):
 
 
 class PublishedGroups(Promise):
-    """As `GroupCounts`, and regions add up to those above, and every level to the total, which is stated where it is public."""
+    """As `GroupCounts`; in addition, regions add up to those above, and every level to the total, which is stated if it is public."""
 
     promise: Literal["group-table"]
     file: Literal["data/groups.parquet"]
@@ -85,7 +85,7 @@ def check_group_table(context: Context, promise: PublishedGroups) -> Outcome:
 
 
 def _levels(context: Context, promise: GroupCounts | PublishedGroups) -> tuple[list[pa.Table], str | None]:
-    """The rows of each level, with regions named by position, and what is wrong with each level on its own."""
+    """The rows of each level, with regions named by position, and the problems of each level by itself."""
     names = list(promise.levels)
     table = context.folder.table(promise.file)
     if table.column_names[: len(names) + 2] != [*names[1:], "level", "size", "groups"]:
@@ -140,7 +140,8 @@ def _keys(n_regions: int) -> list[str]:
 
 
 def _by_position(table: pa.Table, n_regions: int) -> pa.Table:
-    """Without dictionaries, and with the leading region columns named by position: Arrow reads a name that begins with a dot as a path."""
+    """The table without dictionaries and with the leading region columns named by position, because Arrow reads a name that begins with
+    a dot as a path."""
     return without_dictionary(table.rename_columns([*_keys(n_regions), *table.column_names[n_regions:]]))
 
 

@@ -1,8 +1,7 @@
-"""Bytes of a Parquet file that its rows do not show: unused dictionary values, false statistics, padding in pages and in the footer.
+"""Bytes of a Parquet file that do not appear in its rows: unused dictionary values, false statistics, padding in pages and in the footer.
 
-A reader of rows never sees them, but a text editor does. Every part of a column is written again from its rows and compared: its
-statistics must be the same, and it may be only slightly longer. Bytes are not compared, because another version of Arrow packs the same
-rows differently.
+A reader of rows never sees them, but a text editor does. Every part of a column is written again from its rows and compared: its statistics
+must be equal, and it may be only slightly longer. Bytes are not compared, because another version of Arrow packs the same rows differently.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ __all__ = ["check_layout"]
 
 WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}(\.[0-9]{1,4}){2}[A-Za-z0-9.\-]{0,20}")
 LONGER, ROOM = 1.05, 128
-"""Maximum length of a part of a column relative to the rewritten one, and how many bytes it may have beyond that."""
+"""Maximum length of a part of a column relative to the rewritten part, and the additional bytes allowed beyond that."""
 ENDS = 12
-"""Bytes of a metadata file that are not the metadata: two marks and a length."""
+"""Bytes of a metadata file apart from the metadata: two magic numbers and a length."""
 SCHEMA = b"ARROW:schema"
 
 
@@ -85,7 +84,7 @@ def _has_unused(column: pa.ChunkedArray) -> bool:
 
 
 def _are_as_written(parts: list[pq.ColumnChunkMetaData], rows: pa.Table) -> bool:
-    """Whether the parts of a column state and hold no more than they do when they are written again."""
+    """Whether the parts of a column state and contain no more than when they are written again."""
     kinds = {part.compression for part in parts}
     if len(kinds) > 1:
         return False
@@ -97,7 +96,7 @@ def _are_as_written(parts: list[pq.ColumnChunkMetaData], rows: pa.Table) -> bool
     field = rows.schema.field(0)
     if not pa.types.is_dictionary(field.type):
         return False
-    # A writer drops a dictionary that grows beyond its limit and stores plain text from there on, which is longer.
+    # A writer drops a dictionary that grows beyond its limit and stores plain text from then on, which is longer.
     again = _written(rows.cast(pa.schema([field.with_type(field.type.value_type)])), codec)
     return _is_part_like(parts[0], again.column(0)) and (
         _dictionary_size(parts[0]) <= LONGER * _dictionary_size(again.column(0)) + ROOM
@@ -127,7 +126,7 @@ def _is_part_like(part: pq.ColumnChunkMetaData, again: pq.ColumnChunkMetaData) -
 
 
 def _n_leaves(kind: pa.DataType) -> int:
-    """Columns of the file that make up a column of the table."""
+    """Number of columns of the file that make up a column of the table."""
     if pa.types.is_dictionary(kind) or not kind.num_fields:
         return 1
     return sum(_n_leaves(kind.field(place).type) for place in range(kind.num_fields))

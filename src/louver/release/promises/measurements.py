@@ -1,4 +1,4 @@
-"""Noisy answers in a release: drawn for the debit that the manifest names, and as private as it says.
+"""Noisy answers in a release: drawn for the debit that the manifest names, and as private as it states.
 
 Spending verbs publish one file of measurements; its own description must match the manifest.
 """
@@ -19,7 +19,7 @@ from louver.release.strict_json import is_as_written, parse_json
 __all__ = ["MEASUREMENTS", "check_measurements", "publisher_of"]
 
 MEASUREMENTS = {"groups": "measurements/groups.parquet", "topdown": "measurements/topdown.parquet"}
-"""Where each spending verb keeps them."""
+"""The file in which each spending verb stores measurements."""
 
 FORMAT = "louver measurements 1"
 FORMS = {
@@ -30,7 +30,7 @@ FORMS = {
 }
 DESCRIBED = {"format", "not_private", "entry", "entry_hash", "loss", "design"}
 PUBLISHED_BY = "published_by"
-"""Who drew the noise, where louver did not."""
+"""Who drew the noise, if not louver."""
 
 
 def check_measurements(context: Context) -> Outcome:
@@ -46,7 +46,7 @@ def check_measurements(context: Context) -> Outcome:
 
 
 def publisher_of(manifest: Manifest) -> str | None:
-    """Who drew and published the noise of a TopDown release, where louver did not."""
+    """Who drew and published the noise of a TopDown release, if not louver."""
     published = manifest.parameters.get("published") if manifest.verb == "topdown" else None
     return str(published.get("by")) if isinstance(published, dict) else None
 

@@ -23,7 +23,7 @@ NOT_ONCE = "a query was not measured once in every region of its level"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNoise:
-    """Variance of the noise of one query at one level, the level's regions, and the numbers measured in each of them."""
+    """Variance of the noise of one query at one level, the level's regions, and the number of values measured in each of them."""
 
     variance: float
     n_regions: int
@@ -38,8 +38,8 @@ def read_noise(
     Parameters
     ----------
     is_published : bool
-        Whether another publisher released the measurements: regions may then differ in noise or lack an answer, and the variance
-        is the one that most regions have, the smallest of several.
+        Whether another publisher released the measurements: regions may then differ in noise or lack an answer, and the variance is the
+        most common one, the smallest in case of ties.
     """
     levels: dict[str, _NoiseLevel] = {}
     variances: dict[tuple[str, str], Counter[float]] = {}
@@ -70,7 +70,7 @@ def read_noise(
 
 
 def _usual(variances: Counter[float]) -> float:
-    """The variance that most regions have, the smallest of several."""
+    """The most common variance of the regions, the smallest in case of ties."""
     return min(variances, key=lambda variance: (-variances[variance], variance))
 
 

@@ -1,9 +1,9 @@
-"""What an outsider derives from published tables of counts: no hidden small count may follow from the numbers shown.
+"""What an outsider can derive from published tables of counts: no hidden small count may follow from the numbers shown.
 
 Counts of the cross of all attributes are unknown and not negative; every number shown is a sum of some of them, exact or within its
-rounding. A hidden count whose largest and smallest value agree is known. This outsider knows less than the one assumed by `louver audit`,
-who knows what a mark means, what the register holds and which counts are whole: a disclosure found here is certain, but finding none
-proves nothing; the audit is stricter.
+rounding. A hidden count whose largest and smallest possible values agree is known. This outsider knows less than the one assumed by `louver
+audit`, who knows what a mark means, what the register holds and which counts are whole: a disclosure found here is certain, but finding
+none proves nothing; the audit is stricter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # SciPy takes a third of a second to load, and most verbs che
 __all__ = ["ShownCells", "small_count_disclosed"]
 
 MOST_CELLS = 1 << 12
-"""Cells of a cross that are solved for; larger ones are left to the audit."""
+"""Maximum number of cells of a cross that is solved; larger ones are left to the audit."""
 
 MOST_WORK = 1 << 18
 """Maximum number of cells times hidden counts examined."""
@@ -39,13 +39,13 @@ class ShownCells:
     ----------
     by : sequence of str
     cells : mapping
-        Count by labels; None where it is hidden.
+        Count by labels; None if it is hidden.
     base : int or None
-        Base that counts are rounded to a multiple of.
+        Base to multiples of which counts are rounded.
     total : str or None
         The label of totals.
     about : object
-        Which records are counted and how labels were merged; tables of one population are solved together.
+        The records that are counted and how labels were merged; tables of the same population are solved together.
     """
 
     by: Sequence[str]
@@ -125,7 +125,7 @@ def _gives_away(cross: _Cross, small: int) -> bool:
 
 
 Sum = tuple[Ints, int, int]
-"""Cells, and the lower and upper bound on their sum."""
+"""Cells, and the lower and upper bounds on their sum."""
 
 
 def _sums(cross: _Cross, place: Ints) -> tuple[list[Sum], list[Ints]]:

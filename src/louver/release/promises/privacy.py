@@ -1,10 +1,10 @@
-"""Privacy loss of a release: recomputed from the noise of its measurements, and compared with all that the manifest states about it.
+"""The privacy loss of a release: recomputed from the noise of its measurements and compared with all statements of the manifest about it.
 
 Written from docs/proofs (topdown.md, groups.md, composition.md); shares no code with the choice of the noise. The measurements list the
 levels and queries with the variance of their noise; the neighbour relation and the query give the sensitivity; together they give the loss
 of every query, and their sum that of the release. The exact disclosures are those that the folder holds.
 
-The variance that a file states is taken as the noise that was drawn: no file can prove how it was drawn.
+The variance that a file states is assumed to be that of the noise that was drawn: no file can prove how it was drawn.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEAST_VARIANCE = 1e-300
 """Smaller variances count as zero, as floats cannot represent them reliably."""
 
 DELTA_SLACK = math.log(1.01)
-"""Tolerated log excess of a delta over the claimed one: the check is numerical."""
+"""Tolerated log excess of a delta over the claimed one, because the check is numerical."""
 
 MOST_CELLS = 1 << 26
 """Largest number of schema cells that are examined one by one."""
@@ -69,7 +69,7 @@ Amount = Annotated[str, Field(pattern=AMOUNT)]
 Pair = tuple[Amount, Amount] | None
 Key = tuple[str, str]
 Ways = Sequence[Sequence[Sequence[tuple[int, int]]]]
-"""For every kind of change and every query, (by how much, how many counts)."""
+"""For every kind of change and every query: (size of the change, number of counts)."""
 
 
 class _PrivacyPart(BaseModel):
@@ -170,7 +170,7 @@ def _common_problems(claim: Claim, manifest: Manifest) -> Iterator[str]:
 def _loss_problems(
     claim: Claim, losses: Sequence[Fraction], variances: Sequence[float], changes: Sequence[tuple[int, int]]
 ) -> Iterator[str]:
-    """Whether noise of these variances loses what is claimed, given L1 and squared L2 sensitivities."""
+    """Whether noise of these variances has the claimed loss, given L1 and squared L2 sensitivities."""
     for loss, variance, (l1, squared) in zip(losses, variances, changes, strict=True):
         # A variance may be too small for a float, and is then 0.
         if not 0 < loss <= 10**12 or not 0 <= variance < math.inf or not min(l1, squared) >= 1:
@@ -181,7 +181,7 @@ def _loss_problems(
             if claim.measure == "epsilon"
             else gaussian_variance(squared / (2 * float(loss)))
         )
-        if claim.stated_by is not None:  # the stated variance is taken as the parameter of the distribution
+        if claim.stated_by is not None:  # the stated variance is treated as the parameter of the distribution
             expected = squared / (2 * float(loss))
         if not abs(variance - expected) <= VARIANCE_SLACK * expected + LEAST_VARIANCE < math.inf:
             yield "the noise of the measurements does not match the loss claimed"
@@ -298,7 +298,7 @@ def _topdown_promise(manifest: Manifest) -> TopDown:
 
 
 def _query_problems(claim: Claim, manifest: Manifest, variances: Mapping[Key, float]) -> Iterator[str]:
-    """One person is in one row of every query: replaced, two rows change by one; added or removed, one does."""
+    """One person is in one row of every query: if a person is replaced, two rows change by one; if added or removed, one row does."""
     if claim.neighbours == "add-remove-unit" or claim.queries is None:
         yield "TopDown protects records, and lists the loss of every query"
         return
@@ -318,14 +318,14 @@ def _query_problems(claim: Claim, manifest: Manifest, variances: Mapping[Key, fl
 
 
 def _amount(text: str) -> Fraction:
-    """A fraction in plain digits: an exponent could ask for a number of any length."""
+    """A fraction in plain digits, because an exponent could stand for a number of any length."""
     if not re.fullmatch(AMOUNT, text):
         raise Malformed("a loss is not a fraction in plain digits")
     return Fraction(text)
 
 
 def _width_problems(promise: TopDown, noise: Mapping[Key, MeasuredNoise]) -> Iterator[str]:
-    """Every query counts a person once: it has as many numbers as its table has cells."""
+    """Whether every query counts a person once, that is, has as many numbers as its table has cells."""
     n_cells = prod(map(len, promise.attributes.values()))
     widths = {name: prod(map(len, table.attributes.values())) for name, table in promise.tables.items()}
     if any(one.n_values != widths.get(query, n_cells) for (_, query), one in noise.items()):
@@ -374,7 +374,7 @@ def _inside(promise: TopDown, cells: Mapping[str, Sequence[str]]) -> Bools:
 
 
 def _first_problems(claim: Claim, first: Manifest, manifest: Manifest) -> Iterator[str]:
-    """The statement about the release that is extended, whose loss must follow from the queries listed."""
+    """Problems of the statement about the release that is extended, whose loss must follow from the queries listed."""
     detail = Claim.model_validate_json(json.dumps(first.privacy))
     stated = claim.first_release
     if stated is None or (stated.measure, stated.amount, stated.neighbours) != (
@@ -443,7 +443,7 @@ def _groups_problems(context: Context, claim: Claim, noise: Mapping[Key, Measure
 def groups_sensitivity(
     query: str, neighbours: str, measured: MeasuredNoise, parameters: Mapping[str, Any], is_public: bool
 ) -> tuple[int, int] | None:
-    """L1 and squared L2 sensitivity over all regions of a level (docs/proofs/groups.md); None where there is none."""
+    """L1 and squared L2 sensitivity over all regions of a level (docs/proofs/groups.md); None if there is none."""
     stated = parameters.get("max_quantity", 1)
     if type(stated) is not int or stated < 1:
         raise Malformed("max_quantity is not a whole number of at least 1")
@@ -462,18 +462,18 @@ def groups_sensitivity(
 
 
 def _ways(query: str, neighbours: str, changes: Sequence[tuple[int, int]]) -> Ways:
-    """How one step changes the counts of all levels: every kind of change, or a larger one that covers it."""
+    """How one step changes the counts of all levels: every kind of change, or a larger change that covers it."""
     if query != "sizes":
         return [[((1, l1),) for l1, _ in changes]]
     if neighbours != "change-record":
         return [[((1, squared),) for _, squared in changes]]
-    # Two units in one region down to some level, and in different ones below it.
+    # Two units are in one region down to some level, and in different regions below it.
     n = len(changes)
     return [[((2, 1), (1, 2))] * above + [((1, 4),)] * (n - above) for above in range(n + 1)]
 
 
 def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] | str:
-    """What the release of people that the sizes agree with publishes exactly and does not protect; or what is wrong with it."""
+    """What the release of people with which the sizes agree publishes exactly and does not protect; or what is wrong with it."""
     if not _is_extension(context):
         return (
             ([], [])
@@ -498,7 +498,7 @@ def _first_known(context: Context, claim: Claim) -> tuple[list[str], list[str]] 
 def _total_problems(
     context: Context, claim: Claim, query: str, is_public: bool, first: tuple[list[str], list[str]]
 ) -> Iterator[str]:
-    """What is published exactly: the number of groups, if the folder has it, and regions taken from the data."""
+    """Problems of what is published exactly: the number of groups, if the folder has it, and regions taken from the data."""
     manifest = context.manifest
     entry: Mapping[str, Any] = manifest.promises[0] if manifest.promises else {}
     if (manifest.parameters.get("total") == "public") != is_public or (query == "suffix" and is_public):

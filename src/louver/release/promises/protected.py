@@ -1,8 +1,8 @@
 """Tables with hidden cells: they add up, they agree with one another, and no hidden number can be derived from the shown ones.
 
-What is checked is what the public numbers show. An unknown stands for every hidden number and for every total that no table lists although
-parts of it are listed. The shown numbers and the hierarchies tie the unknowns together; by linear programs each hidden number must be able
-to vary by at least one unit of its last decimal. Which cells were primary, and how wide their ranges are, is not public.
+Only what the public numbers show can be checked. There is an unknown for every hidden number and for every unlisted total with listed
+parts. The shown numbers and the hierarchies connect the unknowns; linear programs must show that each hidden number can vary by at least
+one unit of its last decimal. Which cells were primary, and how wide their ranges are, is not public.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 MOST_DECIMALS = 6
 MOST_LINES = 2_000_000
 MOST_UNKNOWNS = 20_000
-"""Number of unknowns up to which every hidden number is tested; beyond it, only sums with a single hidden part are sought."""
+"""Number of unknowns up to which every hidden number is tested; with more, only sums with a single hidden part are sought."""
 
 STATUS_COLUMNS = ("obs_status", "conf_status")
 SHOWN, SUPPRESSED = ("A", "F"), ("Q", "C")
@@ -42,7 +42,7 @@ STRICT = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class PublishedCodes(BaseModel):
-    """Codes of an attribute: the parts that each total is the sum of, in one or more hierarchies over the same leaves."""
+    """Codes of an attribute: the parts of which each total is the sum, in one or more hierarchies over the same leaves."""
 
     model_config = STRICT
 
@@ -81,7 +81,7 @@ Meaning = tuple[str, tuple[tuple[str, frozenset[str]], ...]]
 
 @dataclass(slots=True)
 class Knowledge:
-    """All numbers by what they mean: shown ones in units, hidden ones, and totals that no table lists."""
+    """All numbers by their meaning: shown numbers in units, hidden numbers, and totals that no table lists."""
 
     shown: dict[Meaning, int] = field(default_factory=dict)
     hidden: dict[Meaning, PublishedProtectedTable] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Knowledge:
 
 
 def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcome:
-    """Read every table, then everything together."""
+    """Check every table, then all tables together."""
     knowledge = Knowledge()
     n_lines = 0
     for table in promise.tables:
@@ -118,7 +118,7 @@ def check_protected(context: Context, promise: ProtectedTablesPromise) -> Outcom
 
 
 def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, ...], int | None]:
-    """Numbers in units by their codes; None where hidden."""
+    """Numbers in units by their codes; None if hidden."""
     read = context.folder.table(table.file, most_rows=MOST_LINES)
     if read.column_names != [*table.by, table.value, *STATUS_COLUMNS]:
         raise Malformed("the columns of the file are not the promised ones")
@@ -143,7 +143,7 @@ def _cells(context: Context, table: PublishedProtectedTable) -> dict[tuple[str, 
 def _leaves(
     codes: PublishedCodes, depth: int | None
 ) -> tuple[dict[str, frozenset[str]], list[tuple[str, tuple[str, ...]]]]:
-    """What each code stands for, and which codes are sums of which, deepest first."""
+    """The leaves for which each code stands, and which codes are sums of which, deepest first."""
     means: dict[str, frozenset[str]] = {}
     sums: list[tuple[int, str, tuple[str, ...]]] = []
     for tree in codes.trees:
@@ -245,7 +245,7 @@ def _single(knowledge: Knowledge) -> str | None:
 
 
 def _disclosed_number(knowledge: Knowledge) -> str | None:
-    """A hidden number that all shown numbers together determine; None where there is none."""
+    """A hidden number that all shown numbers together determine; None if there is none."""
     import numpy as np
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -280,7 +280,7 @@ def _disclosed_number(knowledge: Knowledge) -> str | None:
         cost[place] = sign
         equal: Any = (matrix, right) if right else (None, None)
         found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs")
-        if found.status == 4:  # presolve could not tell whether the program is infeasible or unbounded
+        if found.status == 4:  # presolve could not decide whether the program is infeasible or unbounded
             plain: Any = {"presolve": False}
             found = linprog(cost, A_eq=equal[0], b_eq=equal[1], bounds=bounds, method="highs", options=plain)
         if found.status == 3:  # nothing bounds it

@@ -1,4 +1,4 @@
-"""Whether a release makes the promises that its verb must make, none weaker than was requested: a weak promise is easily kept."""
+"""Whether a release makes the promises that its verb must make, none weaker than requested, because a weak promise is easily kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def weaknesses(manifest: Manifest) -> Iterator[str]:
 
 
 def _anonymize(manifest: Manifest) -> Iterator[str]:
-    """k, its kind, the quasi-identifiers, l and t, as given in the parameters."""
+    """Check k, its kind, the quasi-identifiers, l and t against the parameters."""
     request, by_name = manifest.parameters, _by_name(manifest.promises)
     sort = _sort_of(request)
     for entry in by_name.get(sort, [{}]):
@@ -66,7 +66,7 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
         wanted = request.get("sensitive", []) if request.get(key) is not None else []
         field = "kind" if key == "l" else "distance"
         made = [(entry.get("sensitive"), entry.get(key), entry.get(field)) for entry in by_name.get(name, [])]
-        if request.get(kind) is None:  # the kind that suits the values
+        if request.get(kind) is None:  # the kind that matches the values
             made = [
                 (sensitive, value, None) for sensitive, value, sort in made if sort in ("equal", "ordered")
             ]
@@ -79,7 +79,7 @@ def _anonymize(manifest: Manifest) -> Iterator[str]:
 
 
 def _is_missing(entry: Entry, request: Entry) -> bool:
-    """Whether what a promise calls missing is empty, or was declared a missing-value code."""
+    """Whether a value that a promise calls missing is empty, or was declared a missing-value code."""
     codes = request.get("missing_code", {}).get(entry.get("sensitive"), [])
     unknown = entry.get("unknown")
     if request.get("count_missing", True):
@@ -88,7 +88,7 @@ def _is_missing(entry: Entry, request: Entry) -> bool:
 
 
 def _sort_of(request: Entry) -> str:
-    """Which kind of k the parameters ask for."""
+    """The kind of k that the parameters request."""
     if str(request.get("method")).startswith("freeform-"):
         return "freeform"
     if request.get("unit") is not None:
@@ -111,7 +111,7 @@ def _holds_all(columns: Sequence[str], request: Entry) -> bool:
 
 
 def _groups(manifest: Manifest) -> Iterator[str]:
-    """The requested levels, and the release of people that the sizes agree with."""
+    """Check the requested levels, and the release of people with which the sizes agree."""
     by_name, request = _by_name(manifest.promises), manifest.parameters
     for entry in manifest.promises:
         if entry.get("promise") != "agreement" and entry.get("levels") != [
@@ -138,7 +138,7 @@ def _groups(manifest: Manifest) -> Iterator[str]:
 
 
 def _audit(manifest: Manifest) -> Iterator[str]:
-    """Every requested table, by its attributes, base, decimals and totals."""
+    """Check every requested table by its attributes, base, decimals and totals."""
     keys = ("by", "base", "decimals", "total")
     request = [[entry.get(key) for key in keys] for entry in manifest.parameters.get("tables", [])]
     made = [
@@ -149,7 +149,7 @@ def _audit(manifest: Manifest) -> Iterator[str]:
 
 
 def _protect(manifest: Manifest) -> Iterator[str]:
-    """Every requested table, by its name and attributes."""
+    """Check every requested table by its name and attributes."""
     request = [[entry.get("name"), entry.get("by")] for entry in manifest.parameters.get("tables", [])]
     made = [[t.get("name"), t.get("by")] for entry in manifest.promises for t in entry.get("tables", [])]
     if made != request:
@@ -157,7 +157,7 @@ def _protect(manifest: Manifest) -> Iterator[str]:
 
 
 def _topdown(manifest: Manifest) -> Iterator[str]:
-    """The levels that the results list; and if a release was extended, that extension and its rules."""
+    """Check the levels that the results list and, if a release was extended, the extension and its rules."""
     levels = [level.get("name") for level in manifest.results.get("levels", [])]
     by_name, request = _by_name(manifest.promises), manifest.parameters
     for entry in by_name.get("topdown", []):

@@ -1,7 +1,7 @@
 """Tables whose numbers were changed: rounded ones add up and are multiples of their base; those with cell keys agree with each other.
 
-How far a number is from its true value is not public, so that it is not checked: `beyond` states it of rounded numbers, `variance` and
-`maximum` of those with noise.
+The distance of a number from its true value is not public and therefore not checked: it is stated by `beyond` for rounded numbers, and by
+`variance` and `maximum` for numbers with noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RoundedTable(PublishedProtectedTable):
 
 
 class RoundedTablesPromise(Promise):
-    """Every table of the release; numbers are at most `beyond` multiples further away than the two nearest to their values."""
+    """Every table of the release; numbers are at most `beyond` multiples farther away than the two multiples nearest to their values."""
 
     promise: Literal["rounded-tables"]
     tables: Annotated[tuple[RoundedTable, ...], Field(min_length=1)]
@@ -49,7 +49,7 @@ class CellKeyTablesPromise(Promise):
 
 
 def check_cell_keys(context: Context, promise: CellKeyTablesPromise) -> Outcome:
-    """Read every table; the same cell has the same number wherever it is shown."""
+    """Check every table; the same cell must have the same number wherever it is shown."""
     knowledge = Knowledge()
     n_lines = 0
     for table in promise.tables:
@@ -65,7 +65,7 @@ def check_cell_keys(context: Context, promise: CellKeyTablesPromise) -> Outcome:
 
 
 def check_rounded(context: Context, promise: RoundedTablesPromise) -> Outcome:
-    """Read every table, then everything together."""
+    """Check every table, then all tables together."""
     knowledge = Knowledge()
     n_lines = 0
     for table in promise.tables:

@@ -1,7 +1,7 @@
-"""A spine that was arranged for areas: every leaf is in one place, and the regions follow from geography and areas alone.
+"""A spine that was arranged for areas: every leaf has one position, and the regions follow from geography and areas alone.
 
-The published file has one row for each leaf: its regions in the spine and in the geography, and its areas. A rule names what the leaves of
-a region have in common; regions are compared with what the rules say, without the code that arranged them.
+The published file has one row for each leaf: its regions in the spine and in the geography, and its areas. A rule states what the leaves of
+a region have in common; regions are compared with the rules, without the code that arranged them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SpineRule(BaseModel):
 
 
 class SpineFile(BaseModel):
-    """The file with the regions of every leaf, and the rules by which they were made.
+    """The file with the regions of every leaf, and the rules by which they were formed.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class SpineFile(BaseModel):
     geography : tuple of str
         Levels of the geography.
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the geographic region of each level; None where a leaf is a path with `/`.
+        Length of the leaf code prefix that names the geographic region of each level; None if a leaf is a path with `/`.
     kinds : tuple of str
         Kinds of areas.
     rules : tuple of SpineRule
@@ -73,7 +73,7 @@ def spine_columns(spine: Mapping[str, Sequence[str]] | SpineFile, levels: Sequen
 
 
 def _check_form(spine: SpineFile, levels: Sequence[str]) -> None:
-    """Refuse rules that do not refer to the levels and kinds that there are."""
+    """Refuse rules that refer to unknown levels or kinds."""
     if spine.fixed not in spine.geography[:-1] or len(set(spine.geography)) < len(spine.geography):
         raise Malformed("the spine has no fixed level in its geography")
     if spine.prefixes is not None and len(spine.prefixes) != len(spine.geography):
@@ -104,7 +104,7 @@ def _read(folder: Folder, spine: SpineFile, levels: Sequence[str]) -> pa.Table:
 def regions_of_leaves(
     folder: Folder, spine: SpineFile, levels: Sequence[str], leaves: pa.Array
 ) -> list[pa.Array]:
-    """For every level the region that each of some leaves lies in."""
+    """For every level, the region in which each of the given leaves lies."""
     table = _read(folder, spine, levels)
     place = pc.index_in(leaves, value_set=table["leaf"].combine_chunks())
     if place.null_count:
@@ -115,9 +115,9 @@ def regions_of_leaves(
 def named_areas(
     folder: Folder, spine: SpineFile, levels: Sequence[str], leaves: Sequence[str]
 ) -> dict[str, list[int]]:
-    """Leaves, by their places among `leaves`, of every area and of every geographic region that is no region of the spine.
+    """Leaves, by their positions in `leaves`, of every area and of every geographic region that is not a region of the spine.
 
-    Names are those of the kind or level and of the area, as in "tract: 030100".
+    Names consist of the kind or level and the area, as in "tract: 030100".
     """
     table = _read(folder, spine, levels)
     place = pc.index_in(table["leaf"].combine_chunks(), value_set=pa.array(leaves, pa.string()))
@@ -136,7 +136,7 @@ def named_areas(
 def spine_problems(
     folder: Folder, spine: SpineFile, levels: Sequence[str], measurements: str
 ) -> Iterator[str]:
-    """What is wrong with the place of the leaves, if anything."""
+    """What is wrong with the positions of the leaves, if anything."""
     table = _read(folder, spine, levels)
     if pc.count_distinct(table["leaf"]).as_py() != len(table):
         yield "a leaf is in two places of the spine"
@@ -168,20 +168,20 @@ def spine_problems(
 
 
 def _geographic(leaf: pa.ChunkedArray, prefixes: Sequence[int] | None, depth: int) -> pa.ChunkedArray:
-    """Codes of the geographic regions that leaves lie in."""
+    """Codes of the geographic regions in which leaves lie."""
     if prefixes is not None:
         return pc.utf8_slice_codeunits(leaf, 0, prefixes[depth])
     return pc.binary_join(pc.list_slice(pc.split_pattern(leaf, "/"), 0, depth + 1), "/")
 
 
 def _encoded(column: pa.ChunkedArray) -> Ints:
-    """Numbers in place of texts, -1 where there is none."""
+    """Numbers in place of texts, -1 if there is none."""
     indices = column.combine_chunks().dictionary_encode().indices
     return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _together(columns: Sequence[Ints]) -> Ints:
-    """Numbers of the different rows of some columns."""
+    """Numbers of the distinct rows of the columns."""
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         number = np.unique(number * (len(column) + 2) + column + 1, return_inverse=True)[1].astype(np.int64)

@@ -1,13 +1,13 @@
 """What a manifest may state: known keys, values of the right types, and no sentences other than those louver writes.
 
 Parameters, results and warnings are read by people but covered by no promise, so anything could hide there. Every string must be a name or
-a label of the published files, one of a list, or of a fixed form. What cannot be any of these, such as the labels that a recode merged, is
-short, counted, and limited (`ALLOWED`) unless whoever verifies has read it and accepts more. Lists hardly repeat a name, or they could
-spell out records in published labels; a number has no more digits than a float; and the text of the file has no spaces between its parts,
-as programs write it.
+a label of the published files, one of a list, or of a fixed form. Strings that can be none of these, such as the labels that a recode
+merged, must be short; they are counted, and limited (`ALLOWED`) unless the person who verifies has read them and accepts more. Lists hardly
+repeat a name, because they could otherwise spell out records in published labels; a number has no more digits than a float; and the text of
+the file has no spaces between its parts, as written by programs.
 
-Whatever the options of a verb accept must have its place here: a release that is refused at sealing has been paid for, so parameters are
-checked for the same form beforehand (`check_parameters`).
+Everything that the options of a verb accept must be permitted here. A release that is refused at sealing has already been paid for, so
+parameters are checked for the same form beforehand (`check_parameters`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from louver.privacy.budget import exact_fraction
 from louver.release.folder import Folder, without_dictionary
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import TOLERANCE, Context, Outcome, count_distinct, promise_of
-from louver.release.promises.closeness import TCloseness, check_t_closeness
-from louver.release.promises.diversity import LDiversity, check_l_diversity
 from louver.release.promises.mapping import DATA, published_columns
 from louver.release.promises.measurements import publisher_of
+from louver.release.promises.sensitive import LDiversity, TCloseness, check_l_diversity, check_t_closeness
 from louver.release.sentences import (
     CELL_KEY_CELLS,
     CHAIN,
@@ -63,11 +62,11 @@ MAKERS_WORD = "its maker's word"
 """Ending of a finding that relies on something unchecked."""
 
 LONGEST, MOST_UNTRACED = 2_000, 1_000_000
-"""Maximum number of characters of one string, and of all strings, that are in no published file: a column may be named by its survey
-question, and a recode may list every postcode of a country."""
+"""Maximum number of characters of one string, and of all strings, that are in no published file: a column may have its survey question
+as a name, and a recode may list every postcode of a country."""
 
 ALLOWED: Mapping[str, tuple[int, int]] = {"names": (64, 600), "labels": (32, 300)}
-"""Strings of each kind, and their total characters, that are in no published file and need no acceptance. Names are those of
+"""Maximum number of strings of each kind, and of their characters, that are in no published file and need no acceptance. Names are those of
 columns, files and tables of the source; labels are those that a recode united or a filter left out, codes of missing values, and codes of
 a hierarchy that no table shows."""
 
@@ -81,7 +80,7 @@ LARGEST = 1 << 128
 """Whole numbers must be smaller than this."""
 
 EARLIER_DISCLOSURE = "every column that is not a quasi-identifier, record by record"
-"""What early versions stated about all columns together."""
+"""Statement of early versions about all columns together."""
 
 GROUPS = "data/groups.parquet"
 DICTIONARY, FIRST_MANIFEST = "data/columns.parquet", "first/manifest.json"
@@ -113,7 +112,7 @@ class TracedStrings:
 
 
 class _Unpublished(TracedStrings):
-    """Used before there are files to trace strings to: any string may become a name in them."""
+    """Known strings before there are files in which to trace them: any string may become a name in these files."""
 
     def is_name(self, text: str) -> bool:
         return True
@@ -151,7 +150,7 @@ def _disjoint(merged: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _amount(text: str) -> str:
-    """Any notation that an option accepts: .5, 1/2, 5e-1, 1_000."""
+    """An amount in any notation that an option accepts: .5, 1/2, 5e-1, 1_000."""
     exact_fraction(text)
     return text
 
@@ -167,7 +166,6 @@ Names = Annotated[list[Name], AfterValidator(_once)]
 Owns = Annotated[list[Own], AfterValidator(_once)]
 
 Number = int | float
-Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Amount = Number | Annotated[str, AfterValidator(_amount)] | None
 Loss = Annotated[str, Field(pattern=r"^(epsilon|rho) = [0-9]{1,2000}(/[0-9]{1,2000})? \([a-z-]{1,30}\)$")]
@@ -203,7 +201,7 @@ TOPDOWN_METHODS = (
 class _StatedPart(BaseModel):
     """Known keys and types; keys that early versions did not write may be missing."""
 
-    # Each model is built on first use: a release needs only those of its own verb.
+    # Each model is built on first use, because a release needs only those of its own verb.
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
@@ -609,7 +607,7 @@ def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
     Raises
     ------
     PromiseError
-        Where the finished release would be refused for its parameters alone.
+        If the finished release would be refused for its parameters alone.
     """
     model, _ = SHAPES[verb]
     try:
@@ -660,7 +658,7 @@ def check_stated(context: Context, accepted: int | None = 0) -> Outcome:
 
 
 def _judge_untraced(untraced: Mapping[tuple[str, str], str], accepted: int | None) -> Outcome:
-    """Whether no more strings are missing from the published files than releases need, or than the verifier accepts.
+    """Whether the strings that are in no published file are no more than releases need, or than the verifier accepts.
 
     Parameters
     ----------
@@ -688,7 +686,7 @@ def _judge_untraced(untraced: Mapping[tuple[str, str], str], accepted: int | Non
 
 
 def _excess(untraced: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """The kinds of strings that take more room than releases usually need."""
+    """The kinds of strings that exceed what releases usually need."""
     for kind, (most, most_characters) in ALLOWED.items():
         own = {text: key for (one, text), key in untraced.items() if one == kind}
         n_characters = sum(map(len, own))
@@ -772,13 +770,13 @@ def _repeated(manifest: Manifest) -> Iterator[str]:
 
 
 def _moved(manifest: Manifest) -> list[int]:
-    """In how many leaf regions a failsafe moved bounds, as promised; nothing if in none."""
+    """The number of leaf regions in which a failsafe moved bounds, as promised; nothing if there are none."""
     return [entry["moved"] for entry in manifest.promises if entry.get("promise") == "agreement"]
 
 
 PROTECTED_CELLS = {"hide": HIDDEN_CELLS, "round": ROUNDED_CELLS, "cellkey": CELL_KEY_CELLS}
 PROTECTED_PROMISES = {"hide": "protected-tables", "round": "rounded-tables", "cellkey": "cell-key-tables"}
-"""Of each method of `protect`."""
+"""Sentences for each method of `protect`."""
 
 METHODS: Mapping[str, str] = {
     "anonymize": METHOD_USED,
@@ -858,7 +856,7 @@ def _are_as_promised(manifest: Manifest) -> bool:
 def _are_filters_shown(folder: Folder, manifest: Manifest) -> bool:
     """Whether a table of counts that is filtered by an attribute of its own lists every label of the filter.
 
-    Labels that were merged afterwards, rows of shares without people and other attributes are in no file: those are counted as untraced.
+    Labels that were merged afterwards, rows of shares without people, and other attributes are in no file, and are counted as untraced.
     """
     for table in manifest.parameters["tables"]:
         own = [
@@ -910,7 +908,7 @@ def _groups_known(folder: Folder, manifest: Manifest) -> TracedStrings:
 
 
 def _group_regions(folder: Folder, manifest: Manifest) -> set[str]:
-    """The codes of all regions that the sizes have, alone and as paths."""
+    """The codes of all regions in the table of sizes, alone and as paths."""
     columns = list(manifest.parameters["regions"])
     rows = without_dictionary(folder.table(GROUPS).select(columns)).to_pylist()
     paths = {tuple(label for label in row.values() if label is not None) for row in rows}
@@ -1047,7 +1045,7 @@ CODED = {
 
 
 def _done(line: Mapping[str, Any], parameters: Mapping[str, Any]) -> Sequence[str]:
-    """What may have been done to a column, in words, by its role and the parameters."""
+    """The possible treatments of a column, in words, by its role and the parameters."""
     if line["role"] == "quasi":
         return GENERALISED
     if line["role"] not in ("sensitive", "keep"):

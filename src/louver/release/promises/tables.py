@@ -28,9 +28,9 @@ SHARE = re.compile(rf"[0-9]{{1,20}}(/[0-9]{{1,20}}|\.[0-9]{{1,{MOST_DECIMALS}}})
 class PublishedTable(BaseModel):
     """A table by some attributes.
 
-    Numbers are whole and not negative, multiples of `base` where that is given; with `total` (the label of totals) and no base,
-    every total with nothing hidden below it is the sum of its cells. Shares (`n_rows_by` leading attributes make the rows) add up
-    to 1 in each row, exactly or as far as `decimals` allow.
+    Numbers are whole and not negative, multiples of `base` where that is given; with `total` (the label of totals) and no base, every total
+    without hidden cells below it is the sum of its cells. Shares (whose rows are defined by the `n_rows_by` leading attributes) add up to 1
+    in each row, exactly or as far as `decimals` allow.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -70,7 +70,7 @@ def check_tables(context: Context, promise: PublishedTables) -> Outcome:
 
 
 def _small(context: Context) -> int:
-    """Counts below this were not to be disclosed."""
+    """The limit below which counts were not to be disclosed."""
     small = context.manifest.parameters.get("small")
     if type(small) is not int or small < 1:
         raise Malformed("the manifest does not say which counts are small")
@@ -78,7 +78,7 @@ def _small(context: Context) -> int:
 
 
 def _about(listed: Mapping[str, Any]) -> object:
-    """Which records a table counts, and by which labels; one that does not say so matches no other."""
+    """The records that a table counts, and its labels; a table that does not state them matches no other."""
     if "where" not in listed or "recode" not in listed:
         return object()
     return json.dumps([listed["where"], listed["recode"]], sort_keys=True)
@@ -124,7 +124,7 @@ def _check_counts(table: pa.Table, cells: dict[tuple[str, ...], Any], promise: P
 
 
 def _wrong_totals(cells: dict[tuple[str, ...], Any], by: tuple[str, ...], total: str) -> int:
-    """Totals that differ from the sum of the finest cells below them, where none is hidden."""
+    """Number of totals that differ from the sum of the finest cells below them, if none of these is hidden."""
     inner = {key: number for key, number in cells.items() if total not in key}
     n_wrong = 0
     for size in range(len(by)):

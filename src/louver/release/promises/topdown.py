@@ -41,14 +41,14 @@ AT_ONCE = 1 << 20
 """Approximate number of combinations of leaf and cell that are added up together."""
 
 MOST_SHARED = 1 << 16
-"""Maximum number of combinations at the end of one part of the people that the next part may share."""
+"""Maximum number of combinations at the end of one part of the people that may recur in the next part."""
 
 NEAR = 1e-6
 """Tolerated relative difference between a stated variance and that of the discrete distribution with the same parameter."""
 
 
 class Table(BaseModel):
-    """A published table: its file, and for every label of its attributes the labels of the microdata it stands for."""
+    """A published table: its file, and for every label of its attributes the labels of the microdata for which it stands."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -57,7 +57,7 @@ class Table(BaseModel):
 
 
 class ErrorFiles(BaseModel):
-    """Files that describe errors, by size class and by region, and the queries they are described for."""
+    """Files that describe errors, by size class and by region, and the queries whose errors they describe."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -74,14 +74,14 @@ class TopDown(Promise):
     regions : tuple of str
         Geography columns of the microdata; none if there is one region, "all".
     prefixes : tuple of int or None
-        Length of the leaf code prefix that names the region of each level; None where a leaf is a path with `/`, or a spine gives its
-        place.
+        Length of the leaf code prefix that names the region of each level; None if a leaf is a path with `/`, or a spine gives its
+        position.
     exact : mapping
         Level of each invariant.
     cells : mapping
         For every invariant and bound the labels that it counts, by attribute.
     spine : SpineFile or None
-        Where leaves lie, if regions were arranged for areas.
+        The positions of leaves, if regions were arranged for areas.
     """
 
     promise: Literal["topdown"]
@@ -111,7 +111,7 @@ class PublishedPeople:
     leaf, cell, count : whole numbers (combinations,)
         Ascending by leaf, then cell.
     shape : tuple of int
-        Numbers of labels of the attributes, whose places a cell is made of.
+        Numbers of labels of the attributes; a cell combines one position of each.
     region_of : tuple of whole numbers (leaves,)
         For each level the region of every leaf.
     regions : tuple of pyarrow.Array
@@ -130,7 +130,7 @@ class PublishedPeople:
         return tuple(len(labels) for labels in self.attributes.values())
 
     def codes_of_cells(self) -> dict[str, Ints]:
-        """Place of each cell's label, by attribute."""
+        """Position of each cell's label, by attribute."""
         places = np.indices(self.shape, np.int32).reshape(len(self.shape), -1)
         return dict(zip(self.attributes, places, strict=True))
 
@@ -235,7 +235,7 @@ def count_people(folder: Folder, promise: TopDown, leaves: pa.Array) -> Publishe
 class _Runs:
     """Counts by ascending key, from parts that mostly come in the order of their keys, as louver writes people.
 
-    A part that begins where the last one ended is kept as it is, and only the keys at the seam are merged. Other parts are added up
+    A part that begins where the last one ended is kept unchanged, and only the keys at the boundary are merged. Other parts are added up
     together.
     """
 
@@ -307,7 +307,7 @@ def _codes_by_level(folder: Folder, leaves: pa.Array, promise: TopDown) -> Itera
 
 
 def _level_codes(leaves: pa.Array, promise: TopDown, level: int) -> pa.Array:
-    """The region of a level that each leaf lies in."""
+    """The region of a level in which each leaf lies."""
     if promise.prefixes is not None:
         return pc.utf8_slice_codeunits(leaves, 0, promise.prefixes[level])
     return pc.binary_join(pc.list_slice(pc.split_pattern(leaves, "/"), 0, level + 1), "/")
@@ -339,7 +339,7 @@ def _problems(context: Context, promise: TopDown, people: PublishedPeople) -> It
 
 
 def _variance_problems(context: Context, promise: TopDown) -> Iterator[str]:
-    """Where the measurements do not match the queries and variances in the manifest."""
+    """Differences between the measurements and the queries and variances in the manifest."""
     facts = count_distinct(context.folder, promise.measurements, ["level", "query", "variance"])
     found = set(zip(*(facts[key].to_pylist() for key in ("0", "1", "2")), strict=True))
     stated = {
@@ -369,7 +369,7 @@ def _variance_problems(context: Context, promise: TopDown) -> Iterator[str]:
 
 
 def _invariant_problems(folder: Folder, promise: TopDown, people: PublishedPeople) -> Iterator[str]:
-    """Invariants that are not there or not kept exactly."""
+    """Invariants that are missing or not kept exactly."""
     place = {name: i for i, name in enumerate(promise.levels)}
     n_wanted = sum(len(people.regions[place[level]]) for level in promise.exact.values())
     exact = without_dictionary(folder.table(promise.invariants, most_rows=n_wanted))
@@ -418,7 +418,7 @@ def _int64(column: pa.ChunkedArray) -> Ints:
 
 
 def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Table) -> bool:
-    """Whether a table holds, for every level and region, exactly what the microdata add up to."""
+    """Whether a table contains, for every level and region, exactly the sums of the microdata."""
     folder.check_rows(table.file, len(promise.levels) * max(1, len(people.count)))
     detail = [] if promise.errors is None else list(ERROR_COLUMNS)
     names = ["level", "region", *table.attributes, "count"]
@@ -440,7 +440,7 @@ def _is_sum(folder: Folder, promise: TopDown, people: PublishedPeople, table: Ta
 
 @dataclass(frozen=True, slots=True)
 class _WantedCounts:
-    """What a table must contain for one level, and how much of that was found in it."""
+    """The required content of a table for one level, and how much of it has been found."""
 
     places: Places
     keys: Ints
@@ -449,7 +449,7 @@ class _WantedCounts:
 
     @classmethod
     def of(cls, people: PublishedPeople, level: int, row_of: Ints, n_rows: int) -> _WantedCounts:
-        """By region and row, some whole regions at a time where people are sorted by region."""
+        """Count by region and row, some whole regions at a time if people are sorted by region."""
         region_of, n = people.region_of[level], len(people.leaf)
         parts: list[tuple[Ints, Ints]] = []
         first = 0
@@ -488,7 +488,7 @@ class _WantedCounts:
 
 
 def merged_cells(people: PublishedPeople, table: Table, shape: Sequence[int]) -> Ints:
-    """Row of a table that each cell of the microdata counts in."""
+    """Row of a table in which each cell of the microdata is counted."""
     if not shape:
         return np.zeros(prod(people.shape), np.int64)
     codes, merged_codes = people.codes_of_cells(), []
@@ -521,7 +521,7 @@ def _is_same(folder: Folder, promise: TopDown) -> bool:
 
 
 class Rows:
-    """Rows of a stream of tables, as many at a time as requested."""
+    """Rows of a stream of tables, returned in the numbers requested."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:
         self._tables, self._left = tables, None

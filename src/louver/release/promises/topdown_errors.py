@@ -1,7 +1,7 @@
 """Checks that intervals of TopDown tables contain the published numbers and that standard errors follow from the published error files.
 
-`data/regions.parquet` has a variance for each region and query, whose root is the region's unit; `data/errors.parquet` has classes
-of numbers, by their size in units, and the error of each class in units.
+`data/regions.parquet` has a variance for each region and query, whose root is the region's unit; `data/errors.parquet` has classes of
+numbers, by their size in units, with the error of each class in units.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROUNDED = 0.011  # standard errors have two decimals
 
 @dataclass(frozen=True, slots=True)
 class PublishedErrors:
-    """Classes by level and query, (begin, error) in units; and variances (regions, queries) by level."""
+    """Classes by level and query, as (begin, error) in units, and variances (regions, queries) by level."""
 
     queries: Sequence[str]
     classes: Mapping[tuple[str | None, str], tuple[Floats, Floats]]
@@ -65,7 +65,7 @@ class PublishedErrors:
         return next((problem for problem in found if problem is not None), None)
 
     def _problem_of(self, rows: pa.Table, query: str, places: Mapping[str, Places]) -> str | None:
-        """The same of some rows."""
+        """The same for the given rows."""
         count, lower, upper, error = (
             rows[name].to_numpy().astype(np.float64)
             for name in ("count", "lower_90", "upper_90", "standard_error")
@@ -87,7 +87,7 @@ class PublishedErrors:
         return None
 
     def _expected(self, level: str, query: str, place: Ints, count: Floats) -> Floats | None:
-        """Standard errors that numbers in these regions must have; None where none are published."""
+        """Standard errors that numbers in these regions must have; None if none are published."""
         if (level, query) not in self.classes or query not in self.queries or (place < 0).any():
             return None
         unit = np.sqrt(self.regions[level][1][place, list(self.queries).index(query)])

@@ -1,7 +1,7 @@
 """Proof that a pattern protects: for every demand, an integer table that agrees with everything the attacker knows, checked exactly.
 
-The search works in floating point. Here each of its witnesses is rounded to whole units, mended where a sum is then off by a few units, and
-checked without any tolerance. A demand whose witness cannot be repaired counts as not met.
+The search works in floating point. Here each of its witnesses is rounded to whole units, repaired where a sum is then off by a few units,
+and checked without any tolerance. A demand whose witness cannot be repaired counts as not met.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from louver.tables.hiding.problem import LARGEST, Demand, PatternProblem
 __all__ = ["Certificate", "ChangeCheck", "certify"]
 
 MENDED = (4, 64, 4096)
-"""By how many units a repaired witness may differ from the rounded one, smallest first."""
+"""Numbers of units by which a repaired witness may differ from the rounded one, smallest first."""
 
 NODES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Certificate:
-    """What was checked.
+    """The result of the check.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ def certify(
         if witness is None:
             changes.append(None)
             continue
-        # Stored changes were checked against the pattern, the sums and the outsider; only the demand itself remains.
+        # Stored changes were already checked against the pattern, the sums and the outsider; only the demand itself remains to be checked.
         change = kept.get(id(witness))
         if change is None or not check.meets(demand, *change):
             change = _rounded(witness)
@@ -77,7 +77,7 @@ def certify(
 
 
 def _ask_others(problem: PatternProblem, changes: list[tuple[Ints, Ints] | None]) -> None:
-    """Withdraw a proof for the outsider where another attacker rules out that change and has no witness of their own."""
+    """Withdraw a proof for the outsider if another attacker can rule out this change and has no separate witness."""
     assert problem.demand_of is not None
     known: dict[int, list[tuple[int, int, int]]] = {}
     for number, attacker in enumerate(problem.attackers):
@@ -144,7 +144,7 @@ class ChangeCheck:
 
 
 def _rounded(witness: Witness) -> tuple[Ints, Ints]:
-    """A witness in whole units, which need not agree with anything."""
+    """A witness rounded to whole units, not yet checked."""
     change = np.rint(np.clip(witness.change, -LARGEST, LARGEST)).astype(np.int64)
     return witness.cells[change != 0], change[change != 0]
 
@@ -152,7 +152,7 @@ def _rounded(witness: Witness) -> tuple[Ints, Ints]:
 def exact_witness(
     problem: PatternProblem, demand: Demand, hidden: Bools, witness: Witness, run: Run
 ) -> Ints | None:
-    """A witness in whole units close to one in floats; None if none is found."""
+    """A witness in whole units close to one in floating point; None if none is found."""
     down, up = problem.room(demand.attacker)
     change = np.zeros(problem.n_cells, dtype=np.int64)
     change[witness.cells] = np.rint(np.clip(witness.change, -LARGEST, LARGEST)).astype(np.int64)

@@ -3,9 +3,10 @@
 1. **Greedy.** Demands in order of size. Where one is not met, the cheapest change through shown cells is sought and its cells are
    hidden; then every further cell that no demand needs is shown again, the most expensive first.
 2. **Root.** A linear program over the shares y of hidden cells with the inequalities of all demands that are not met (`Outsider.cut`),
-   until none is violated much. Its value is a bound; the greedy start is repeated with the cells that it hides made cheap.
+   repeated until none is violated by much. Its value is a bound; the greedy start is repeated with lower prices for the cells that it
+   hides.
 3. **Local changes.** Further cells are exchanged for others that cost no more (`louver.tables.hiding.local`).
-4. **Whole patterns.** An integer program over the same inequalities. Its pattern meets all demands and is the best one, or gives further
+4. **Whole patterns.** An integer program over the same inequalities. Its pattern either meets all demands and is optimal, or yields further
    inequalities.
 
 Every limit counts rounds and nodes, so that the same input gives the same pattern; only `seconds` uses the clock.
@@ -35,7 +36,7 @@ from louver.tables.hiding.state import SavedPattern, SearchState
 __all__ = ["Hiding", "hide", "is_large"]
 
 VIOLATED = 1e-3
-"""How much an inequality must be violated to be added."""
+"""Minimum violation of an inequality that is added."""
 
 STALLED_ROUNDS, STALLED = 6, 1e-3
 """The root ends once the bound has grown by less than this share in this many rounds."""
@@ -49,19 +50,20 @@ LARGE = 3_000
 """Number of cells beyond which patterns are made by local changes."""
 
 PASSES, POLISHED = 3, 3
-"""Greatest number of rounds of local changes in large tables, and in others after the root."""
+"""Maximum number of rounds of local changes in large tables, and in others after the root."""
 
 REBUILT, PART, TRIALS, MOST_CUTS = 3, 150, 8, 20
-"""Passes in which parts of a pattern are built anew, cells of a part, patterns tried for each, and inequalities added after one."""
+"""Number of passes in which parts of a pattern are rebuilt, cells of a part, patterns tried for each part, and inequalities added after
+one."""
 
 MOST_PARTS = 500
-"""Integer programs over parts in one search."""
+"""Maximum number of integer programs over parts in one search."""
 
 CHEAPER = 1e-3
-"""Share of the cost that a part built anew must save, where costs are not whole."""
+"""Share of the cost that a rebuilt part must save if costs are not whole numbers."""
 
 WIDE = 0.04
-"""Gap after the root above which local changes are worth their time."""
+"""Gap after the root above which local changes are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,15 +75,15 @@ class Hiding:
     hidden : bool array
         The pattern.
     witnesses : tuple of Witness or None
-        A change for every demand; None where the pattern does not meet it.
+        A change for every demand; None if the pattern does not meet it.
     cost, bound : float
-        Cost of the pattern, and a lower bound on that of any pattern meeting all demands that can be met.
+        Cost of the pattern, and a lower bound on the cost of any pattern that meets all demands that can be met.
     is_optimal : bool
         Whether no pattern is cheaper.
     rounds : int
         Rounds of the search.
     demands : tuple of Demand
-        The demands of `witnesses`: all those of the problem, and others that had to be added for large tables.
+        The demands of `witnesses`: those of the problem, and for large tables others that had to be added.
     """
 
     hidden: Bools
@@ -176,7 +178,7 @@ def _hide_large(
 
 
 def _restore(search: LocalSearch, saved: SavedPattern) -> None:
-    """Begin with the changes of an earlier search, as far as they are valid."""
+    """Start with the changes of an earlier search, as far as they are valid."""
     may_change = search.problem.must_hide | search.problem.may_hide
     check = ChangeCheck(search.problem, may_change & saved.hidden)
     for n, (cells, change) in saved.changes.items():
@@ -229,15 +231,15 @@ class _Search:
     # Patterns ---------------------------------------------------------------------------------------------------
 
     def start(self, known: Bools | None = None) -> None:
-        """Drop demands that no pattern meets, and find a first pattern, or complete a known one."""
+        """Drop demands that no pattern can meet, and find a first pattern or complete a known one."""
         every = self.problem.must_hide | self.problem.may_hide
         witnesses = self.met(range(len(self.demands)), every)
         kept = [n for n in range(len(self.demands)) if n in witnesses]
         self.demands = [self.demands[n] for n in kept]
         self.order = [self.order[n] for n in kept]
-        # Contributors mostly consider the outsider's witness possible: those who do not are handled as they turn up.
+        # Most contributors consider the outsider's witness possible; those who do not are handled when they are found.
         self.active = [n for n, demand in enumerate(self.demands) if demand.attacker == 0]
-        # From now on, attackers who considered one witness possible with everything hidden share one problem.
+        # From here on, attackers who considered the same witness possible with everything hidden share one problem.
         self._regroup([(d.cell, d.sign, id(witnesses[n])) for n, d in zip(kept, self.demands, strict=True)])
         rows, lower = balancing_rows(self.problem, self.sums, self.demands)
         self.cuts = _cuts_of(rows)
@@ -284,7 +286,7 @@ class _Search:
             self.groups[group].append(demand)
 
     def grown(self, hidden: Bools, price: Floats) -> tuple[Bools, dict[int, Witness]]:
-        """Hide more cells until every demand is met, then show what is not needed."""
+        """Hide more cells until every demand is met, then show the cells that are not needed."""
         hidden = hidden.copy()
         witnesses: dict[int, Witness] = {}
         openness = hidden.astype(np.float64)
@@ -318,7 +320,7 @@ class _Search:
         return witness
 
     def pruned(self, hidden: Bools, witnesses: dict[int, Witness]) -> tuple[Bools, dict[int, Witness]]:
-        """Show again what no demand needs, the most expensive first."""
+        """Show again the cells that no demand needs, the most expensive first."""
         hidden, witnesses = hidden.copy(), dict(witnesses)
         used = np.zeros(self.problem.n_cells, dtype=np.int64)
         for witness in witnesses.values():
@@ -398,14 +400,15 @@ class _Search:
             self._near(np.clip(found.point, 0.0, 1.0))
 
     def _part_lone(self, shares: Floats) -> bool:
-        """Add the inequalities of cells that are hidden to a larger share than all others of a sum; return whether there were any."""
+        """Add the inequalities of cells that are hidden to a larger share than all other cells of a sum together; return whether there
+        were any."""
         rows, lower = lone_cells(self.problem, self.sums, shares, self.lone_seen)
         self.lone = csr_array(vstack([self.lone, rows]))
         self.master.add_rows(rows, lower)
         return rows.shape[0] > 0
 
     def _near(self, shares: Floats) -> None:
-        """Patterns that follow the relaxation: hide what it hides fully, and prefer what it hides in part."""
+        """Patterns that follow the relaxation: hide the cells that it hides fully, and prefer those that it hides partly."""
         price = self.price * (1.02 - shares)
         self.take(*self.grown(self.problem.must_hide, price))
 
@@ -425,8 +428,8 @@ class _Search:
             self.take(local.hidden.copy(), met)
 
     def rebuild(self) -> None:
-        """Build parts of the best pattern anew, around every further cell, until a pass finds nothing cheaper."""
-        if self.twins_of:  # parts do not know which of their cells belong to others
+        """Rebuild parts of the best pattern around every further cell, until a pass finds nothing cheaper."""
+        if self.twins_of:  # parts cannot represent cells that must be hidden together
             return
         for _ in range(REBUILT):
             assert self.best is not None
@@ -461,7 +464,7 @@ class _Search:
         return np.array(sorted(found[:PART]), dtype=np.int64)
 
     def _rebuilt(self, cells: Ints) -> None:
-        """The best pattern of some cells, all others as they are; kept if it is cheaper and meets every demand."""
+        """The best pattern of some cells with all others fixed; kept if it is cheaper and meets every demand."""
         assert self.best is not None
         cost, hidden, witnesses = self.best
         part = PatternPart(self.problem, cells, hidden, self.run)
@@ -484,7 +487,7 @@ class _Search:
     def _still_met(
         self, shown: Bools, hidden: Bools, witnesses: dict[int, Witness]
     ) -> dict[int, Witness] | None:
-        """Witnesses after some cells are shown; None where a demand has none, whose inequalities are then added."""
+        """Witnesses after some cells are shown; None if a demand has none, in which case its inequality is added."""
         uses = {id(one): bool(shown[one.cells].any()) for one in witnesses.values()}
         affected = [n for n, one in witnesses.items() if uses[id(one)]]
         affected.sort(key=lambda n: (self.demands[n].attacker > 0, n))
@@ -508,7 +511,7 @@ class _Search:
         return None if now_met else found
 
     def improve(self) -> None:
-        """One integer program: a better bound, and a pattern or the inequalities that it lacks."""
+        """Solve one integer program: a better bound, and a pattern or the missing inequalities."""
         assert self.best is not None
         self.rounds += 1
         problem = self.problem
@@ -541,7 +544,7 @@ class _Search:
         if missing:
             self._activate(missing)
             if not self._separate(missing, hidden.astype(np.float64)):
-                self.steps = self.rounds  # the solver cannot distinguish them: nothing more can be learnt
+                self.steps = self.rounds  # the solver cannot distinguish them, so nothing more can be learnt
             self.take(*self.grown(hidden, self.price))
             return
         self.take(hidden, witnesses)
@@ -549,7 +552,7 @@ class _Search:
             self.nodes *= 2
 
     def _separate(self, some: Iterable[int], shares: Floats) -> list[int]:
-        """Add an inequality for every demand that shares do not meet and that has one; return those demands."""
+        """Add an inequality for every demand that the shares do not meet, if it has one; return those demands."""
         duals_of = []
         for n in some:
             self.run.check()
@@ -619,11 +622,11 @@ class _Search:
 
 
 TRIED = 10
-"""Rounds of the root after which a pattern near the relaxation is tried."""
+"""Number of rounds of the root after which a pattern near the relaxation is tried."""
 
 
 class _Pool:
-    """Witnesses of earlier demands under one pattern, or a growing one; some of them meet later demands."""
+    """Witnesses of earlier demands under one pattern, which may grow; some of them also meet later demands."""
 
     def __init__(self, outsider: Outsider) -> None:
         self._outsider = outsider
@@ -649,11 +652,11 @@ class _Pool:
 
 
 RECENT = 8
-"""Witnesses of other cells that are tried before a program is solved."""
+"""Number of witnesses of other cells that are tried before a program is solved."""
 
 
 def _first(demand: Demand) -> tuple[int, int, int, int]:
-    """Large needs first; attackers of the same cell one after another, the outsider first."""
+    """Sort key: large needs first; attackers of the same cell one after another, the outsider first."""
     return -demand.need, demand.cell, demand.sign, demand.attacker
 
 
@@ -663,7 +666,7 @@ def _uses(witness: Witness, cell: int) -> bool:
 
 
 def _moves(witness: Witness, demand: Demand) -> bool:
-    """Whether the cell of a demand moves far enough, as far as floats tell."""
+    """Whether the cell of a demand moves far enough, within floating-point accuracy."""
     at = int(witness.cells.searchsorted(demand.cell))
     is_there = at < len(witness.cells) and int(witness.cells[at]) == demand.cell
     return is_there and bool(demand.sign * witness.change[at] >= demand.need * ENOUGH)

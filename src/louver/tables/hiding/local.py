@@ -1,11 +1,10 @@
 """Large tables: a pattern grown and repaired demand by demand, each within a small part of the tables.
 
-1. **Grow.** Demands in order of size. Where no known change meets one, a linear program over a part of the tables around its cell looks
-for a
-   cheap change, whose shown cells are hidden. The part grows until it holds enough, so that sub-tables of all levels of the
-   hierarchies, and linked tables, are protected together and need no repair afterwards. Changes are rounded to whole units at once.
-2. **Show again.** Every further cell, dearest first, if the demands whose changes use it have other changes through hidden cells.
-3. **Exchange.** The same through any cells, if these cost no more than what is then no longer needed.
+1. **Grow.** Demands are taken in order of size. If no known change meets one, a linear program over a part of the tables around its cell
+   seeks a cheap change, whose shown cells are then hidden. The part grows until it is large enough. Sub-tables of all levels of the
+   hierarchies, and linked tables, are thus protected together and need no repair afterwards. Changes are rounded to whole units at once.
+2. **Show again.** Every further cell is shown, dearest first, if the demands whose changes use it have other changes through hidden cells.
+3. **Exchange.** The same with changes through any cells, if these cost no more than the cells that are no longer needed.
 4. **Bound.** A linear program over the shares of hidden cells: in each sum that contains a primary cell, other cells must be able to
    balance it; and no sum hides a further cell alone, since the others would determine it. It looks at one sum at a time.
 
@@ -34,17 +33,17 @@ from louver.tables.hiding.state import SearchState
 __all__ = ["LocalSearch", "Sums", "lone_cells"]
 
 PARTS = (200, 1_000, 5_000, 25_000)
-"""Sizes, in cells, of the table parts that a linear program searches for a change."""
+"""Sizes, in cells, of the parts of tables in which a linear program seeks a change."""
 
 NEAR = (150, 600)
-"""The same, where only hidden cells may change."""
+"""The same sizes if only hidden cells may change."""
 
 MOST_USERS = 400
 """Number of demands beyond which the program does not try to show a cell again."""
 
 VIOLATED = 1e-4
 ROUNDS, STALLED = 40, 1e-2
-"""Rounds of improving the bound, and the share by which it must grow in one round to continue."""
+"""Maximum number of rounds that improve the bound, and the share by which it must grow in one round to continue."""
 
 
 class Sums:
@@ -100,7 +99,7 @@ class LocalSearch:
         self._twins_of, self._price = problem.twins_of(), problem.price
         self.demands = list(problem.demands)
         self._listed: dict[tuple[int, int, int], int] = {}
-        """Demands of attackers outside the problem, as they are found."""
+        """Demands of attackers outside the problem, in the order in which they are found."""
         self._down, self._up = np.minimum(problem.down, LARGEST), np.minimum(problem.up, LARGEST)
         self._known: dict[int, list[tuple[int, int, int]]] = {}
         for number, attacker in enumerate(problem.attackers):
@@ -111,7 +110,7 @@ class LocalSearch:
         self.made = 0
         self.chosen: dict[int, _Change] = {}
         self.fractional: dict[int, Witness] = {}
-        """Changes for demands where none in whole units was found."""
+        """Changes for demands for which none was found in whole units."""
         self._serving: dict[int, list[_Change]] = {}
         self._users: dict[int, set[int]] = {}  # cell -> demands whose change uses it
 
@@ -162,7 +161,7 @@ class LocalSearch:
                 self._meet(other)
 
     def _others(self, n: int, change: _Change) -> list[int]:
-        """Demands of attackers who do not consider a change of the outsider's demand possible, numbered as they are found."""
+        """Demands of attackers who do not consider a change for the outsider's demand possible, numbered as they are found."""
         demand = self.demands[n]
         if self.problem.demand_of is None or demand.attacker:
             return []
@@ -179,7 +178,7 @@ class LocalSearch:
         return found
 
     def _serving_one(self, demand: Demand, among: Iterable[_Change] | None = None) -> _Change | None:
-        """A known change, or its mirror image, that meets a demand with the cells that are hidden now."""
+        """A known change, or its mirror image, that meets a demand with the cells that are currently hidden."""
         for change in self._serving.get(demand.cell, [])[::-1][:6] if among is None else among:
             if demand.attacker in change.against:
                 continue
@@ -279,7 +278,7 @@ class LocalSearch:
         return self._new(cells[moved], change[moved])
 
     def _parts(self, cell: int, usable: Bools, sizes: Sequence[int]) -> Iterable[Ints]:
-        """Larger and larger parts of the tables around a cell."""
+        """Increasingly large parts of the tables around a cell."""
         size = -1
         for most in sizes:
             cells = self._around(cell, usable, most)
@@ -324,7 +323,7 @@ class LocalSearch:
         return shown
 
     def without(self, cell: int) -> bool:
-        """Show a cell if all demands whose change uses it can be met by other changes."""
+        """Show a cell if all demands whose changes use it can be met by other changes."""
         cells = self._twins(cell)
         users = self._users_of(cells)
         if len(users) > MOST_USERS or self._is_needed(cells):
@@ -332,7 +331,7 @@ class LocalSearch:
         self.hidden[cells] = False
         found: dict[int, _Change] = {}
         fresh: list[_Change] = []
-        for n in users:  # grows by attackers who can rule out a new change
+        for n in users:  # the list grows by attackers who can rule out a new change
             demand = self.demands[n]
             change = self._serving_one(demand, fresh[::-1][:8]) or self._serving_one(demand)
             if change is None:
@@ -361,7 +360,7 @@ class LocalSearch:
         return self.problem.spent(self.hidden) < before
 
     def _exchanged(self, cell: int) -> None:
-        """Give the demands whose change uses a cell other changes, and keep these unless more is hidden then."""
+        """Give the demands whose changes use a cell other changes, and keep these unless they hide more."""
         cells = self._twins(cell)
         users = self._users_of(cells)
         if len(users) > MOST_USERS or self._is_needed(cells):
@@ -370,7 +369,7 @@ class LocalSearch:
         touched = set(cells.tolist()).union(*(change.cells.tolist() for change in chosen.values()))
         hidden = self.hidden.copy()
         self.hidden[cells] = False
-        for n in users:  # grows by attackers who can rule out a new change
+        for n in users:  # the list grows by attackers who can rule out a new change
             change = (
                 self._serving_one(self.demands[n])
                 or self._rerouted(self.demands[n])
@@ -404,7 +403,7 @@ class LocalSearch:
         return self.run.is_hurried or time.monotonic() > self.deadline
 
     def answers(self) -> tuple[tuple[Demand, ...], tuple[Witness | None, ...]]:
-        """All demands that have to be met, and for each the change that meets it."""
+        """All demands that must be met, each with the change that meets it."""
         needed = list(range(len(self.problem.demands)))
         for n in range(len(self.problem.demands)):
             if n in self.chosen:
@@ -423,7 +422,7 @@ class LocalSearch:
 
 
 def restricted(problem: PatternProblem, cells: Ints, demand: Demand) -> PatternProblem:
-    """The problem of one demand over some cells, where all others stay as they are."""
+    """The problem of one demand over some cells, with all others fixed."""
     sums = problem.sums[:, cells]
     sums = csr_array(sums[np.diff(sums.indptr) > 0])
     place = np.searchsorted(cells, demand.cell)
@@ -454,7 +453,7 @@ def balancing_rows(
 ) -> tuple[csr_array, Floats]:
     """`rows @ y >= 1`: in each sum with a primary cell, other cells must be able to move as far as a demand needs.
 
-    The demands must be ones that some pattern meets; of those, only the outsider's are considered.
+    Every demand must be met by some pattern; only those of the outsider are considered.
     """
     start: list[int] = [0]
     cells: list[Ints] = []
@@ -492,15 +491,15 @@ def lone_cells(
 ) -> tuple[csr_array, Floats]:
     """`rows @ y >= 0` for sums in which a further cell is hidden to a larger share than all others together.
 
-    A further cell that is hidden alone in a sum follows from it. It cannot change in any witness, so that it might as well be
-    shown: some best pattern has none.
+    A further cell that is hidden alone in a sum follows from it. It cannot change in any witness, so it might as well be shown: some
+    optimal pattern has no such cell.
     """
     start, inside, _ = sums.rows
     row_of = np.repeat(np.arange(len(start) - 1), np.diff(start))
     own = shares[inside]
     total = np.bincount(row_of, weights=own, minlength=len(start) - 1)
     is_lone = (2 * own > total[row_of] + VIOLATED) & ~problem.must_hide[inside]
-    is_lone &= ~np.isin(inside, list(problem.twins_of()))  # others may need them to be hidden
+    is_lone &= ~np.isin(inside, list(problem.twins_of()))  # other cells may require them to be hidden
     rows: list[Ints] = []
     data: list[Floats] = []
     for at in np.flatnonzero(is_lone).tolist():

@@ -1,8 +1,8 @@
 """The attacker's problem: how far a hidden cell can be from its value in a table that agrees with all that the attacker knows.
 
-Maximise the change of the cell subject to `sums @ change = 0` and to what the attacker knows of each cell, where a cell that is hidden to
-the share y can change by y times its distances. Where the answer is less than what a demand needs, the duals give an inequality that
-every pattern that meets the demand must satisfy.
+Maximise the change of the cell subject to `sums @ change = 0` and to the attacker's knowledge about each cell, where a cell that is hidden
+to the share y can change by y times its distances. If the result is less than a demand needs, the duals give an inequality that every
+pattern meeting the demand must satisfy.
 
 Notes
 -----
@@ -32,7 +32,7 @@ CLIP = 1024.0
 """Limit on how far a witness may move another cell, as a multiple of the demand."""
 
 ENOUGH = 1 - 1e-9
-"""Share of a need that counts as met in floats; the certificate asks for all of it."""
+"""Share of a need that counts as met in floating point; the certificate requires all of it."""
 DENOMINATORS = (1, 2, 12, 1 << 20)
 NEAR = 1e-6
 
@@ -60,7 +60,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a cell can move, as a share of the need; a witness where that is enough, otherwise duals of the sums."""
+    """How far a cell can move, as a share of the need; with a witness if that is enough, otherwise with duals of the sums."""
 
     share: float
     witness: Witness | None
@@ -68,7 +68,7 @@ class Reach:
 
 
 class Outsider:
-    """The attacker's problems of one table set, each solved from the last one's basis."""
+    """The attacker's problems of one set of tables, each solved from the basis of the previous one."""
 
     def __init__(self, problem: PatternProblem, run: Run) -> None:
         self.problem = problem
@@ -91,11 +91,11 @@ class Outsider:
         return _multiples(self.problem.room(demand.attacker), demand.need)
 
     def reach(self, demand: Demand, openness: Floats) -> Reach:
-        """How far a demand is met where cells are hidden to some share (0 or 1 in a pattern)."""
+        """How far a demand is met if cells are hidden to the given shares (0 or 1 in a pattern)."""
         return self._reach(demand, openness, self.capacities(demand))
 
     def reach_for_all(self, demands: Sequence[Demand], openness: Floats) -> Witness | None:
-        """One witness for several attackers of a cell, as if they shared everything they know; None where there is none."""
+        """One witness for several attackers of a cell, as if they shared all their knowledge; None if there is none."""
         hardest = max(demands, key=lambda one: one.need)
         down, up = self.problem.room(0)
         for demand in demands:
@@ -141,7 +141,7 @@ class Outsider:
         return Cut(cells, share[cells])
 
     def cheapest(self, demand: Demand, hidden: Bools, price: Floats, may_hide: Bools) -> Witness | None:
-        """A change that meets a demand through cells that are cheap to hide; None where there is none."""
+        """A change that meets a demand through cells that are cheap to hide; None if there is none."""
         n = self.problem.n_cells
         down, up = self.capacities(demand)
         usable = hidden | may_hide
@@ -187,7 +187,7 @@ class Outsider:
 
 
 REWEIGHTED = 3
-"""Rounds in which cells that moved little are made more expensive, so that fewer move."""
+"""Number of rounds in which cells that moved little are made more expensive, so that fewer move."""
 
 
 def _multiples(room: tuple[Ints, Ints], need: int) -> tuple[Floats, Floats]:

@@ -1,8 +1,8 @@
-"""The problem of hiding cells: numbers, the sums that tie them together, and who must not learn what.
+"""The problem of hiding cells: numbers, the sums that connect them, and what must be kept from which reader.
 
-Every number is whole, in units of the last printed decimal. A cell is one number, however many tables show it. An attacker sees all
-shown cells, knows every sum, and knows of each hidden cell that it lies between `lower` and `upper`; a contributor knows more. A demand
-says that an attacker must consider it possible that a hidden cell is larger, or smaller, by a given amount.
+Every number is a whole number of units of the last printed decimal. A cell is one number, however many tables show it. An attacker sees all
+shown cells, knows every sum, and knows that each hidden cell lies between `lower` and `upper`; a contributor knows more. A demand states
+that an attacker must consider it possible that a hidden cell is larger, or smaller, by a given amount.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from louver._arrays import Bools, Floats, Ints
 __all__ = ["LARGEST", "UNBOUNDED", "Attacker", "Demand", "PatternProblem"]
 
 UNBOUNDED = 1 << 60
-"""A distance that no number of a table reaches."""
+"""A distance greater than any number of a table."""
 
 LARGEST = 1 << 48
 """Largest number, in units: sums of many such numbers are exact in 64 bits, and each one is exact in a float."""
@@ -33,9 +33,9 @@ class Attacker:
     name : str
         Name of this reader in reports.
     cells : int array
-        Cells, in ascending order, of which this reader knows more than the outsider.
+        Cells, in ascending order, about which this reader knows more than the outsider.
     down, up : int arrays
-        How far each of these may lie below and above its value when it is hidden; 0 and 0 where the reader knows it.
+        How far each of these may lie below and above its value when it is hidden; 0 and 0 if the reader knows it.
     """
 
     name: str
@@ -67,17 +67,18 @@ class PatternProblem:
     must_hide, may_hide : bool arrays
         Primary cells, and cells that may be hidden to protect them.
     cost : float array
-        What hiding a cell costs; 0 for primary ones.
+        Cost of hiding each cell; 0 for primary cells.
     down, up : int arrays
-        How far each cell may lie below and above its value for the outsider, when it is hidden; `UNBOUNDED` where nothing limits it.
+        How far each cell may lie below and above its value for the outsider, when it is hidden; `UNBOUNDED` if nothing limits it.
     attackers : tuple of Attacker
-        The outsider, who knows nothing more, first.
+        The outsider comes first.
     demands : tuple of Demand
     demand_of : callable or None
         In large tables only the outsider's demands are listed, and this gives the demand of another attacker that goes with one of them;
         None if there is no demand for that attacker. It never requires more than the outsider's.
     twins : int array or None
-        For every cell the first of those that are hidden with it or shown with it, itself where there is no other; None if there are none.
+        For every cell, the first of the cells that are hidden and shown together with it (the cell itself if there are no others); None if
+        no cells are tied.
     """
 
     values: Ints
@@ -98,14 +99,14 @@ class PatternProblem:
 
     @property
     def price(self) -> Floats:
-        """What hiding a cell costs with all that are then hidden, too."""
+        """The cost of hiding a cell and all cells that are hidden with it."""
         if self.twins is None:
             return self.cost
         found: Floats = np.bincount(self.twins, self.cost, self.n_cells).astype(np.float64)[self.twins]
         return found
 
     def closed(self, hidden: Bools) -> Bools:
-        """A pattern, and the cells that are hidden with its cells."""
+        """A pattern extended by the cells that are hidden with its cells."""
         if self.twins is None:
             return hidden
         is_hit = np.zeros(self.n_cells, dtype=bool)
@@ -113,7 +114,7 @@ class PatternProblem:
         return is_hit[self.twins]
 
     def twins_of(self) -> dict[int, Ints]:
-        """Cell -> all cells that are hidden with it, where there are others."""
+        """Cell -> all cells that are hidden with it, if there are others."""
         if self.twins is None:
             return {}
         order = np.argsort(self.twins, kind="stable")
@@ -121,7 +122,7 @@ class PatternProblem:
         return {int(cell): group for group in groups if len(group) > 1 for cell in group}
 
     def ties(self) -> csr_array:
-        """`rows @ y` is 0 for every pattern y that hides together what belongs together."""
+        """`rows @ y` is 0 for every pattern y that hides tied cells together."""
         if self.twins is None:
             return csr_array((0, self.n_cells))
         cells = np.flatnonzero(self.twins != np.arange(self.n_cells))
@@ -143,7 +144,7 @@ class PatternProblem:
         return down, up
 
     def broken(self, demand: Demand, hidden: Bools, change: Ints) -> str | None:
-        """Why a change of the table is not a witness for a demand, in exact arithmetic; None where it is one.
+        """Why a change of the table is not a witness for a demand, in exact arithmetic; None if it is one.
 
         A witness is a table that agrees with every shown number, with all sums and with what the attacker knows, and in which the cell
         is as far from its value as the demand asks.
@@ -151,7 +152,7 @@ class PatternProblem:
         return self.impossible(hidden, change) or self.unfit(demand, change)
 
     def impossible(self, hidden: Bools, change: Ints) -> str | None:
-        """The part that is the same for every demand: why even the outsider can rule out a change."""
+        """The part common to all demands: why even the outsider can rule out a change."""
         if np.abs(change).max(initial=0) > LARGEST:
             return "it is too large for exact arithmetic"
         if change[~hidden].any():
@@ -163,7 +164,7 @@ class PatternProblem:
         return None
 
     def unfit(self, demand: Demand, change: Ints) -> str | None:
-        """Check the remaining conditions: why a change that the outsider considers possible is not a witness for a demand."""
+        """The remaining conditions: why a change that the outsider considers possible is not a witness for a demand."""
         attacker = self.attackers[demand.attacker]
         own = change[attacker.cells]
         if (own > attacker.up).any() or (-own > attacker.down).any():

@@ -1,8 +1,8 @@
-"""Small parts of a pattern, each rebuilt optimally while the rest stays as it is.
+"""Small parts of a pattern, each rebuilt optimally while the rest is fixed.
 
-The integer program over all cells improves a good pattern little; over a few hundred cells around one of them it ends in moments. Its
-cells must satisfy all inequalities that are known, and cost less than now. Where a demand is not met then, its inequality is added, for
-all later programs and bounds too, and the part is tried again.
+The integer program over all cells hardly improves a good pattern, but over a few hundred cells around one of them it ends in moments. The
+cells of the part must satisfy all known inequalities and cost less than before. If the result does not meet a demand, the demand's
+inequality is added, for all later programs and bounds too, and the part is tried again.
 
 Notes
 -----
@@ -30,7 +30,7 @@ CHEAPER = 1e-6
 
 
 class PatternPart:
-    """The best pattern of some cells, all others as they are, under inequalities `rows @ y >= 1`."""
+    """The best pattern of some cells, with all others fixed, under inequalities `rows @ y >= 1`."""
 
     def __init__(self, problem: PatternProblem, cells: Ints, hidden: Bools, run: Run) -> None:
         self._problem, self._cells, self._run = problem, cells, run

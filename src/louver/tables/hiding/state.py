@@ -1,7 +1,7 @@
 """The state of a search in a file, so that a stopped search can be resumed: the pattern, and the changes that prove it.
 
-The file is only a starting point: every change is checked again in whole numbers before it is used, and the pattern is completed where it
-does not meet a demand.
+The file is only a starting point: every change is checked again in whole numbers before it is used, and the pattern is completed if it does
+not meet a demand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from louver.tables.hiding.problem import PatternProblem
 __all__ = ["SavedPattern", "SearchState"]
 
 EVERY = 20.0
-"""Seconds between two writings of a pattern that is still growing."""
+"""Minimum number of seconds between writing a growing pattern twice."""
 
 Changes = Mapping[int, tuple[Ints, Ints]]
 """Number of a demand -> cells that change, and by how many units."""
@@ -45,7 +45,7 @@ class SearchState:
     _last: float = field(default=0.0, init=False)
 
     def read(self, problem: PatternProblem) -> SavedPattern | None:
-        """What an earlier search over the same tables left; None where there is no file."""
+        """The state left by an earlier search over the same tables; None if there is no file."""
         if not self.path.exists():
             if not self.path.absolute().parent.is_dir():
                 raise InputError(f"the folder of {self.path} does not exist.", option="--state")

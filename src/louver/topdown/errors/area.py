@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from louver._arrays import Bools, Floats, Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver._verdict import rate_error
 from louver.errors import InputError, printable
 from louver.release.folder import Folder, Malformed, plain_files, without_dictionary
@@ -46,14 +46,14 @@ __all__ = [
 ]
 
 MOST_ROWS = 100
-"""Maximum number of rows of a query that is reported with its zeros; longer ones are reported without."""
+"""Maximum number of rows of a query that is reported with its zeros; longer queries are reported without them."""
 
 MOST_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
 class AreaCount:
-    """People of the area in one row of a query, named by its labels."""
+    """People of the area in one row of a query, identified by its labels."""
 
     query: str
     labels: dict[str, str]
@@ -64,7 +64,7 @@ class AreaCount:
 
     @property
     def rating(self) -> str:
-        """The rating of the number by itself, from half the width of its interval."""
+        """The rating of the number, from half the width of its interval."""
         return rate_error((self.upper_90 - self.lower_90) / 2 / max(self.count, 1))
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class AreaCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Area(Shown):
+class Area(JsonText, Shown):
     """The counts of some leaves of a release together.
 
     Parameters
@@ -93,10 +93,6 @@ class Area(Shown):
         """The content of the JSON result; its keys are stable."""
         total = {key: value for key, value in self.total.to_dict().items() if key not in ("query", "labels")}
         return {"leaves": self.leaves, "total": total, "counts": [count.to_dict() for count in self.counts]}
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_frame(self) -> pa.Table:
         """One row for each count."""
@@ -212,10 +208,10 @@ def read_area(release: Path, leaves: str | Path | Sequence[str], run: Run | None
     name = "leaves"
     if isinstance(leaves, str | Path):
         name = Path(leaves).name
-        named = read_leaves(Path(leaves), opened.promise.regions)
+        rows = read_leaves(Path(leaves), opened.promise.regions)
     else:
-        named = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
-    return opened.area(opened.places(named, name), run)
+        rows = [(number, str(leaf)) for number, leaf in enumerate(leaves, start=1)]
+    return opened.area(opened.places(rows, name), run)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,8 +225,8 @@ class OpenRelease:
     tree : ErrorTree
     queries : list of (Query, labels of its rows)
     leaves_of : mapping of str to sequence of int
-        Leaves of every region, by its code; also of tabulated regions, if the leaf codes identify them, and of the areas and geographic
-        regions of a spine that was arranged for them.
+        Leaves of every region, by its code; also those of tabulated regions, if the leaf codes identify them, and of the areas and
+        geographic regions that a spine was arranged for.
     named : tuple of str
         Those areas and geographic regions, as "kind: name".
     """
@@ -318,7 +314,7 @@ def _published(
     labels: list[dict[str, str]],
     interval: Interval,
 ) -> Interval:
-    """Intervals of a whole region as its tables have them, which also take bounds into account; zeros, which they leave out, are kept."""
+    """Intervals of a whole region as in its tables, which also take bounds into account, and of the zeros that tables leave out."""
     assert promise.errors is not None
     level = promise.levels[whole[0]]
     regions = without_dictionary(folder.table(promise.errors.regions))
@@ -402,7 +398,7 @@ def open_errors(
 def _regions(
     folder: Folder, promise: TopDown, n_queries: int
 ) -> tuple[list[list[str]], list[Ints], tuple[Floats, ...], tuple[Floats, ...]]:
-    """Codes, where children begin, and variances, level by level."""
+    """Codes, starts of children, and variances, level by level."""
     assert promise.errors is not None
     table = folder.table(promise.errors.regions)
     values = [
@@ -445,7 +441,7 @@ def _every_cell(promise: TopDown) -> PublishedPeople:
 
 
 def _structural_zeros(promise: TopDown) -> Bools:
-    """Cells that no one can be in."""
+    """Cells that must be empty."""
     every = _every_cell(promise)
     zero = np.zeros(len(every.cell), np.bool_)
     for cells in promise.structural_zeros:
@@ -454,7 +450,7 @@ def _structural_zeros(promise: TopDown) -> Bools:
 
 
 def _query(name: str, promise: TopDown) -> tuple[Query, list[dict[str, str]]]:
-    """A query of the release, and what its rows are called."""
+    """A query of the release, and the labels of its rows."""
     every = _every_cell(promise)
     n_cells = len(every.cell)
     table = promise.tables.get(name)
@@ -585,7 +581,7 @@ def _exact_levels(promise: TopDown) -> int:
 
 
 def _unsure(folder: Folder, promise: TopDown) -> pa.Table:
-    """The same if nothing is known about errors: the leaves are those that were measured or have people in them."""
+    """The same table where nothing is known about errors: the leaves are those that were measured or have people in them."""
     measured = without_dictionary(folder.table(promise.measurements).select(["level", "node"]))
     nodes = measured.filter(pc.equal(measured["level"], promise.levels[-1]))["node"].combine_chunks()
     named = [leaf_codes(batch, promise.regions) for batch in folder.batches(promise.file, promise.regions)]

@@ -1,12 +1,11 @@
 """A ready-to-copy table of areas: each a union of leaves, with its estimates, standard errors and 90 % intervals.
 
-Areas are listed in a file with one row for each leaf or region: columns `area` and `leaf`. An area may be anything that is made of leaves:
-a school district, a precinct, a county in a release whose tree has no counties.
+Areas are listed in a file with one row for each leaf or region: columns `area` and `leaf`. An area may be any union of leaves: a school
+district, a precinct, or a county in a release whose tree has no counties.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver.data.read import open_source
 from louver.data.tabulate import read_text
 from louver.data.write import write_csv
@@ -31,7 +30,7 @@ COLUMNS = ("area", "leaf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AreaTable(Shown):
+class AreaTable(JsonText, Shown):
     """The counts of several areas of a release.
 
     Parameters
@@ -54,10 +53,6 @@ class AreaTable(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The content of the JSON result; its keys are stable."""
         return {"areas": [{"area": name, **area.to_dict()} for name, area in self.areas.items()]}
-
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def write_csv(self, path: Path) -> None:
         """Write the table; the file must not exist."""
@@ -100,18 +95,18 @@ def read_areas(
         return _of_spine(release, run)
     if isinstance(areas, str | Path):
         name = Path(areas).name
-        named = _read(Path(areas), run)
+        rows_of = _read(Path(areas), run)
     else:
-        named = {area: list(enumerate(map(str, leaves), start=1)) for area, leaves in areas.items()}
-    if not named:
+        rows_of = {area: list(enumerate(map(str, leaves), start=1)) for area, leaves in areas.items()}
+    if not rows_of:
         raise InputError(
             f"{name} lists no areas; give one row for each leaf of each.", file=name, option="--areas"
         )
     opened = OpenRelease.of(release, run)
     found: dict[str, Area] = {}
-    for place, (area, rows) in enumerate(named.items()):
+    for place, (area, rows) in enumerate(rows_of.items()):
         if run is not None:
-            run.report("adding up areas", place, len(named))
+            run.report("adding up areas", place, len(rows_of))
         found[area] = opened.area(opened.places(rows, name))
     return AreaTable(areas=found)
 

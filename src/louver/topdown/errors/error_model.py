@@ -1,9 +1,9 @@
 """The error of published numbers, by level, query and class of the number.
 
-Every region has two variances for a row of a query, those of least squares (`subspaces`): its own, from its subtree alone, and
-the final one, whose root is its `unit`. A number's class is given by its size in units. For each class the model gives, in units, the
-difference between the truth and numbers of this class in simulations; and how the error of a parent's children,
-apart from the parent's own, compares with their own variances.
+Every region has two variances for a row of a query, those of least squares (`subspaces`): its own, from its subtree alone, and the final
+one, whose root is its `unit`. A number's class is given by its size in units. For each class the model gives, in units, the difference
+between the truth and numbers of this class in simulations. It also says how the errors of a parent's children, apart from the error of the
+parent, compare with their own variances.
 
 Unions of leaves are split into families, and their errors are calibrated on unions of simulated leaves.
 
@@ -71,13 +71,13 @@ class ErrorClasses:
     first : ndarray of float64
         Where each class begins, ascending from 0; for unions the number of leaves.
     pairs : ndarray of int64
-        Number of simulated values it is based on; 0 where the least-squares values are used.
+        Number of simulated values that a class is based on; 0 where the least-squares values are used.
     bias, error : ndarray of float64
         Mean and root mean square of truth minus published number.
     lower, upper : ndarray of float64
-        Quantiles of this difference that leave out a tenth.
+        Quantiles of this difference that leave out a tenth of it.
     within : ndarray of float64
-        Ratio of the variance among siblings to their own variances; for unions the part of `upper` that leaves out a tenth where the
+        Ratio of the variance among siblings to their own variances; for unions, the fraction of `upper` that leaves out a tenth where the
         lower end is zero.
     """
 
@@ -91,7 +91,7 @@ class ErrorClasses:
 
     @classmethod
     def linear(cls) -> ErrorClasses:
-        """Least squares before any constraint binds: one class."""
+        """The single class of least squares before any constraint binds."""
         one = np.ones(1)
         return cls(
             first=np.zeros(1),
@@ -104,7 +104,7 @@ class ErrorClasses:
         )
 
     def widened(self, ratio: float) -> ErrorClasses:
-        """The same with squared errors scaled by this factor, except where least squares are relied on."""
+        """The same classes with squared errors scaled by this factor, except where least squares are used."""
         factor = np.where(self.pairs > 0, np.sqrt(ratio), 1.0)
         return replace(
             self,
@@ -120,7 +120,7 @@ class ErrorClasses:
         return found
 
     def intervals(self, numbers: Ints, units: Floats) -> Interval:
-        """Interval of numbers with these units; exact where the unit is zero."""
+        """Intervals of numbers with these units; exact where the unit is zero."""
         place = self.place(in_units(numbers, units))
         lower = np.minimum(numbers, np.rint(numbers + self.lower[place] * units))
         upper = np.maximum(numbers, np.rint(numbers + self.upper[place] * units))
@@ -170,7 +170,7 @@ class ErrorModel:
 
     @classmethod
     def from_table(cls, table: pa.Table, levels: Sequence[str], queries: Sequence[str]) -> ErrorModel:
-        """The model as written; a KeyError or ValueError if it does not belong to these levels and queries."""
+        """Read the model from a table; a KeyError or ValueError if it does not belong to these levels and queries."""
         columns = {name: table[name].to_pylist() for name in ("level", "query", *COLUMNS)}
         rows: dict[tuple[str | None, str], list[int]] = {}
         for i, key in enumerate(zip(columns["level"], columns["query"], strict=True)):
@@ -216,7 +216,7 @@ def combined(parts: Floats, family: Family) -> tuple[Floats, Floats, Floats]:
 
 
 MOST_UNIONS = 100
-"""Of one simulation."""
+"""Number of unions drawn in one simulation."""
 
 MOST_ROWS = 32
 """Maximum number of rows of a query used to calibrate unions: those with most people."""
@@ -294,8 +294,8 @@ def calibrate_unions(
 ) -> ErrorClasses:
     """Errors of the sums over simulated unions, in standard errors, by number of leaves.
 
-    Errors of neighbours are more strongly related in reality than in simulations: intervals are never narrower than normal ones. Where zero
-    keeps the truth from being below an interval, the upper end may leave out the whole tenth.
+    Errors of neighbours are more strongly related in reality than in simulations: intervals are never narrower than normal ones. Where the
+    truth cannot be below an interval because that would be less than zero, the upper end may leave out the whole tenth.
     """
     sizes, errors, numbers = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
     rows = np.argsort(-samples[0][0].number[0], kind="stable")[:MOST_ROWS]
@@ -330,7 +330,7 @@ def calibrate_unions(
 
 
 def _left(errors: Floats, upper: float, least: int) -> float:
-    """Fraction of an upper end that leaves out a tenth of these errors, and of normal errors."""
+    """Fraction of an upper end that leaves out a tenth of these errors and of normal errors."""
     if len(errors) < least:
         return 1.0
     return min(1.0, max(NORMAL_TENTH, float(np.quantile(errors, COVERAGE))) / upper)
@@ -372,7 +372,7 @@ def _in_errors(
     final: Sequence[Floats],
     union: Ints,
 ) -> tuple[Floats, Floats]:
-    """Number of a simulated union with the bias taken off, and how far it was off, in standard errors: of rows that hold anybody."""
+    """For rows with people: the number of a simulated union with the bias removed, and its error, in standard errors."""
     last = samples[-1]
 
     def family(level: int, parent: int) -> Family:

@@ -8,10 +8,10 @@ least-squares uncertainty (`error_model`). Where results are too few to be poole
 whether the truth is still rougher than the draws.
 
 Where the truth is rougher than the draws, simulations understate errors. Each region's own noisy answer y minus the published number is
-the error of the published number plus noise: r = (truth - published) + noise. Noise and its part in the
-published number are the same in simulations, so E r^2 differs from that of simulations by as much as the squared error does. The
-ratio of squared errors is therefore 1 + (mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without any assumption
-about the truth except that the estimator reacts to noise there as it does in simulations.
+the error of the published number plus noise: r = (truth - published) + noise. Noise and its part in the published number are the same in
+simulations, so E r^2 differs from that of simulations by as much as the squared error does. The ratio of squared errors is therefore 1 +
+(mean r^2 - mean simulated r^2) / mean simulated squared error: public, and without any assumption about the truth except that the
+estimator reacts to noise there as it does in simulations.
 
 Notes
 -----
@@ -71,20 +71,20 @@ MOST_VALUES = 300_000
 """Approximate count of numbers examined for each level and query in a simulation."""
 
 LARGEST = 30
-"""Leaves that are in every simulation, because so few of their size would be drawn by chance."""
+"""Number of the largest leaves that are in every simulation, because too few of their size would be drawn at random."""
 
 POOLED = 80
-"""Minimum number of pairs that an interval is read from."""
+"""Minimum number of pairs from which an interval is derived."""
 
 ENOUGH_VALUES = 600_000
 """Number of simulated cells after which no more simulations are run."""
 
 MOST_RUNS = 12
-"""Simulations that are added where leaves are so few that errors of their totals could not be pooled."""
+"""Number of additional simulations where leaves are so few that the errors of their totals could not be pooled."""
 
 TAIL = (1.0 - COVERAGE) / 2
 GROWTH = 1.3  # from one class to the next
-N_STEPS = 8  # of finding how errors divide among siblings
+N_STEPS = 8  # iterations that find how errors divide among siblings
 BOUNDED_AT_ONCE = 50_000  # regions
 
 SIZES = (0, 1, 10, 50, 100, 250, 1_000)
@@ -93,7 +93,7 @@ SIZES = (0, 1, 10, 50, 100, 250, 1_000)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Numbers of one query in whole families of one level that resulted from a simulation, and the true ones.
+    """Numbers of one query in whole families of one level: the results of a simulation and the true numbers.
 
     Parameters
     ----------
@@ -105,7 +105,8 @@ class Sample:
     is_fixed : ndarray of bool, shape (regions, rows)
         Whether public knowledge leaves only one possible number.
     seen, simulated : Squares
-        Of a region's own noisy answers minus the published numbers, and of simulated answers minus the results, where anybody is.
+        Squares of a region's own noisy answers minus the published numbers, and of simulated answers minus the results, where there are
+        people.
     """
 
     regions: Ints
@@ -124,12 +125,12 @@ class KnownError:
     Parameters
     ----------
     problem : Problem or None
-        Whose bounds cut intervals; None where they are not cut.
+        The problem whose bounds cut intervals; None if intervals are not cut.
     queries : tuple of Query
         Those of the design, and the total where none of them is.
     model : ErrorModel
     own, final : tuple of ndarray, shape (regions, queries)
-        For each level the variances of least squares: from a region's subtree alone, and in the end.
+        For each level the variances of least squares: from a region's subtree alone, and from the whole tree.
     simulations : int
     bias : tuple of (level, query, size from, numbers, mean truth less published)
         In people, by size class of the published number.
@@ -151,7 +152,7 @@ class KnownError:
         return float(np.sqrt(np.average(np.square(classes.error), weights=weight))) * unit
 
     def intervals(self, level: int, query: Query, region: Ints, row: Ints, number: Ints) -> Interval:
-        """Of published numbers: rows of a query in regions of a level. Public knowledge cuts them, and may make them exact."""
+        """Intervals of published numbers: rows of a query in regions of a level. Public knowledge cuts them, and may make them exact."""
         place = next(i for i, own in enumerate(self.queries) if own.name == query.name)
         units = np.sqrt(self.final[level][region, place])
         found = self.model.classes[level, place].intervals(number, units)
@@ -192,9 +193,9 @@ def simulate_errors(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> KnownError | None:
-    """Simulate a release about as often as its design says, alongside the measurements it came from; None if the design has no simulations.
+    """Simulate a release about as often as its design says, from its own measurements; None if the design has no simulations.
 
-    Where leaves are few there are more simulations, where cells are many fewer.
+    There are more simulations where leaves are few, and fewer where cells are many.
     """
     n_runs, spine = plan.design.options.intervals, plan.design.spine
     if n_runs == 0:
@@ -218,6 +219,19 @@ def simulate_errors(
             for place, sample in enumerate(_samples(drawn, found, (truth.levels, noisy), level, queries)):
                 samples.setdefault((level, place), []).append(sample)
             n_seen += sample.number.size
+    return known_error(plan, truth.problem, queries, (own, final), samples, n_runs)
+
+
+def known_error(
+    plan: QueryPlan,
+    problem: Problem | None,
+    queries: Sequence[Query],
+    units: tuple[tuple[Floats, ...], tuple[Floats, ...]],
+    samples: dict[tuple[int, int], list[Sample]],
+    n_runs: int,
+) -> KnownError:
+    """The model fitted to all pairs; `units` are each region's own and final ones."""
+    spine, (own, final) = plan.design.spine, units
     model = ErrorModel(
         levels=spine.names,
         queries=tuple(query.name for query in queries),
@@ -232,8 +246,8 @@ def simulate_errors(
         by_level = [samples[level, place] for level in range(spine.n_levels)]
         unions[place] = calibrate_unions(model, spine, place, by_level, own, final, least_pairs=POOLED)
     return KnownError(
-        problem=truth.problem,
-        queries=queries,
+        problem=problem,
+        queries=tuple(queries),
         model=roughened(replace(model, unions=unions), samples),
         own=own,
         final=final,
@@ -243,12 +257,12 @@ def simulate_errors(
 
 
 def roughened(model: ErrorModel, samples: dict[tuple[int, int], list[Sample]]) -> ErrorModel:
-    """The model with errors enlarged by as much as the measurements show the truth to vary more than the release."""
+    """The model with errors enlarged where the measurements show that the truth varies more than the release."""
     classes = {}
     for key, parts in samples.items():
         n_repeats = (
             1 if key[0] == len(model.levels) - 1 else len(parts)
-        )  # above the leaves all simulations see the same regions
+        )  # above the leaves, all simulations contain the same regions
         error = float(np.concatenate([np.square(s.off[s.number > 0]) for s in parts] or [np.zeros(1)]).mean())
         ratio = roughness(
             _together([s.seen for s in parts], n_repeats), _together([s.simulated for s in parts]), error
@@ -277,7 +291,7 @@ def hash_of(leaves: SparseLevel) -> str:
 def least_squares_units(
     plan: QueryPlan, problem: Problem, queries: Sequence[Query]
 ) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-    """Variances (regions, queries) of a row by least squares, for each level: own, and in the end.
+    """Least-squares variances (regions, queries) of a row, for each level: own and final.
 
     Queries that merge labels are not counted as measured here, which errs on the side of caution.
     """
@@ -322,7 +336,7 @@ def _samples(
     level: int,
     queries: Sequence[Query],
 ) -> Iterator[Sample]:
-    """Whole families of a level, as many as are looked at, for every query."""
+    """The whole families of a level that are examined, for every query."""
     spine = truth.problem.spine
     regions = found.leaves if level == spine.n_levels - 1 else np.arange(spine.sizes[level])
     starts = np.zeros(1, np.int64)
@@ -358,10 +372,10 @@ def residuals(answers: Floats, numbers: Ints) -> Squares:
 
 
 def fit_classes(samples: Sequence[Sample], own: Floats, final: Floats) -> ErrorClasses:
-    """Classes of the numbers of one level and query, from all simulations; those of least squares where pairs are few.
+    """Classes of the numbers of one level and query, from all simulations; where pairs are few, those of least squares.
 
-    Numbers that public knowledge fixes are not among them: they are exact, and say nothing about the others. Where zero keeps
-    the truth from being below an interval, its upper end may leave out the whole tenth.
+    Numbers that public knowledge fixes are left out: they are exact, and say nothing about the others. Where the truth cannot be below an
+    interval because that would be less than zero, its upper end may leave out the whole tenth.
     """
     unit = np.concatenate(
         [np.repeat(np.sqrt(final[s.regions])[:, None], s.number.shape[1], 1) for s in samples]
@@ -418,16 +432,16 @@ def class_starts(size: Floats, least: int) -> Floats:
 
 
 def _tail(errors: Floats, tail: float) -> float:
-    """The quantile that one more error would lie below with at most this frequency."""
+    """The quantile below which one more error would lie with at most this frequency."""
     return float(np.sort(errors)[max(int(np.floor(tail * (len(errors) + 1))) - 1, 0)])
 
 
 def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final: Floats) -> Floats:
-    """The ratio for each class that makes the errors not inherited from parents as large as they were.
+    """For each class, the ratio at which errors not inherited from parents are as large as in the simulations.
 
     Notes
     -----
-    With w = v / s, E (e_c - w_c e_p)^2 = v_c (1 - w_c): solved for the ratios by repetition.
+    With w = v / s, E (e_c - w_c e_p)^2 = v_c (1 - w_c): solved for the ratios iteratively.
     """
     ratio = np.ones(len(classes.first))
     for _ in range(N_STEPS):
@@ -451,7 +465,7 @@ def _within(classes: ErrorClasses, samples: Sequence[Sample], own: Floats, final
 def _known_bounds(
     problem: Problem | None, level: int, query: Query, region: Ints, row: Ints
 ) -> tuple[Ints, Ints]:
-    """Public bounds on some rows: none below zero, and sets of types within their bounds."""
+    """Public bounds on the given rows: none is below zero, and sets of types are within their bounds."""
     least, most = np.zeros(len(region), np.int64), np.full(len(region), np.iinfo(np.int64).max)
     if problem is None or not problem.implied.constrained[level] or not len(region):
         return least, most
@@ -505,12 +519,12 @@ def bias_by_size(
 
 
 USUAL = 0.3
-"""Expected deviation of a ratio from 1: a ratio known less precisely than that is shrunk towards 1."""
+"""Expected deviation of a ratio from 1: a ratio known less precisely than this is shrunk towards 1."""
 
 MOST_READ = 4_000_000
-"""Approximate number of noisy values of a level that are read for it."""
+"""Approximate number of noisy values that are read for a level."""
 
-FEWEST = 80  # squares that a ratio is read from
+FEWEST = 80  # minimum number of squares for a ratio
 LARGEST_FACTOR = 3.0
 
 
@@ -530,7 +544,7 @@ class Squares:
 
 
 def roughness(seen: Squares, simulated: Squares, error: float) -> float:
-    """Ratio of squared errors to simulated ones, 1 or more; shrunk towards 1 as far as it is uncertain."""
+    """Ratio of squared errors to simulated ones, 1 or more; the less certain, the more it is shrunk towards 1."""
     if min(seen.n, simulated.n) < FEWEST or error <= 0:
         return 1.0
     excess = (seen.mean - simulated.mean) / error
@@ -589,7 +603,7 @@ def _answer(
 
 
 def _rows_within(inner: Query, outer: Query) -> Ints | None:
-    """Row of `outer` that each row of `inner` lies in; None where one lies in several."""
+    """Row of `outer` that each row of `inner` lies in; None if one lies in several."""
     pairs = np.unique(inner.row_of * outer.n_rows + outer.row_of)
     if len(pairs) != inner.n_rows:
         return None

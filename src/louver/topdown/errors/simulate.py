@@ -1,6 +1,6 @@
 """Simulated releases: the result of measuring and estimating on a table that is not confidential.
 
-The table stands in for the truth: an earlier census or release, one drawn from the public domain or given the measurements. Noise
+The table stands in for the truth: an earlier census or release, or a table drawn from the public domain or from the measurements. Noise
 comes from seeds, no file is written and no budget is spent.
 """
 
@@ -24,18 +24,18 @@ from louver.topdown.estimation.batches import Span
 from louver.topdown.estimation.bayes import learning_stride
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.estimators import BAYES
-from louver.topdown.estimation.levels import Estimate, LevelReport, estimate_by_level
+from louver.topdown.estimation.levels import LevelReport, estimate_by_level
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import batches_of, invariant_values
 from louver.topdown.problem import NoisyCounts, Problem, SparseLevel, add_levels
 
-__all__ = ["AssumedTruth", "Simulated", "SimulatedCounts", "public_seed", "simulate"]
+__all__ = ["AssumedTruth", "Simulated", "SimulatedCounts", "public_seed"]
 
 KEPT_BATCHES = 4  # so that families read one by one do not draw a whole batch each
 
 
 def public_seed(*parts: str) -> int:
-    """A seed that anyone can reproduce from words, far larger than those that people choose."""
+    """A seed that anyone can reproduce from words, far larger than the seeds that people choose."""
     return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest(), "big")
 
 
@@ -103,7 +103,7 @@ class SimulatedCounts(_BatchedCounts):
 
 
 class _MeasuredCounts(_BatchedCounts):
-    """Answers that are read only in whole batches."""
+    """Answers that are read in whole batches only."""
 
     def __init__(self, plan: QueryPlan, noisy: NoisyCounts) -> None:
         super().__init__(plan)
@@ -142,7 +142,7 @@ class AssumedTruth:
 
     @classmethod
     def of(cls, plan: QueryPlan, leaves: SparseLevel) -> AssumedTruth:
-        """From the histograms of all leaves; they agree with what is publicly known."""
+        """Build from the histograms of all leaves, which agree with public knowledge."""
         levels = add_levels(plan.design.spine, leaves, plan.design.n_cells)
         return cls(plan=plan, levels=levels, problem=plan.problem(invariant_values(plan, levels)))
 
@@ -225,7 +225,7 @@ class AssumedTruth:
         )
 
     def families(self, n_leaves: int, *, largest: int = 0, turn: int = 0) -> list[Span] | None:
-        """Parents of the largest leaves, of those a prior is learnt from, and every k-th parent; None if all are roots.
+        """Parents of the largest leaves and of those that a prior is learnt from, and every k-th parent; None if all of them are roots.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class AssumedTruth:
         ]
 
     def _leaves(self, among: Sequence[Span] | None) -> Ints:
-        """Leaves of some parents; of all by default."""
+        """Leaves of the given parents; of all by default."""
         if among is None:
             return np.arange(self.problem.spine.sizes[-1])
         starts = self.problem.spine.starts[-1]
@@ -263,26 +263,3 @@ class AssumedTruth:
         place[starts[:-1]] = leaves.n_regions + np.arange(parents.n_regions)
         place[chosen] = np.arange(leaves.n_regions)
         return SparseLevel.concatenate([leaves, parents, nobody]).take(place)
-
-
-def simulate(
-    plan: QueryPlan,
-    leaves: SparseLevel,
-    seeds: Sequence[int],
-    *,
-    engine: Engine = ONE_CORE,
-    run: Run | None = None,
-) -> Iterator[Estimate]:
-    """Release a table once for each seed, as the plan would release the records.
-
-    Parameters
-    ----------
-    plan : QueryPlan
-    leaves : SparseLevel
-        Histograms of all leaves that stand in for the truth; they agree with what is publicly known.
-    seeds : sequence of int
-    """
-    truth = AssumedTruth.of(plan, leaves)
-    for seed in seeds:
-        noisy = SimulatedCounts(plan, truth.levels, seed)
-        yield Estimate.of(truth.steps(noisy, None, engine, run))

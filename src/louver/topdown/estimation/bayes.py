@@ -1,9 +1,9 @@
 """Empirical Bayes: posterior means of the children's counts, with priors learnt from the measurements of their level.
 
 A child is expected to have the composition of its parent. How far children depart from that is learnt, for all children of a level
-together, from the noisy answers and the parents' estimates alone; the records are never opened. The posterior means,
-each with its variance, then take the place of the evidence in the constrained least squares, followed by rounding as usual: invariants,
-bounds, zeros and sums hold whatever the prior.
+together, from the noisy answers and the parents' estimates alone; the records are never opened. The posterior means, each with its
+variance, then take the place of the evidence in the constrained least squares, followed by rounding as usual: invariants, bounds, zeros
+and sums hold whatever the prior.
 
 Notes
 -----
@@ -36,7 +36,7 @@ __all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride"]
 FEWEST = 20
 """Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
 
-MOST_REGIONS = 4_000  # whose cells a prior is learnt from
+MOST_REGIONS = 4_000  # maximum number of regions from whose cells a prior is learnt
 
 N_HALVINGS = 100
 """Of an interval that holds the multiplier of a sum: far below what numbers can tell apart."""

@@ -1,8 +1,8 @@
-"""Empirical Bayes above the leaves: a cell's mean is its parent's share of the child's total, times a factor of its group and one of its
-own.
+"""Empirical Bayes above the leaves: a cell's mean is the parent's share of that cell times the child's total, a factor of its group and a
+factor of its own.
 
-The cells of a group (a race, by age) have much in common in how they depart from the parent: what the answers of one cell say about
-the factor helps the others. Totals remain those of least squares, whose error is small in comparison.
+The cells of a group (a race, by age) depart from the parent in similar ways, so what the answers of one cell say about the factor helps the
+others. Totals remain those of least squares, whose error is small in comparison.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = ["CellPrior", "cell_evidence", "leans_on_marginals", "learn_cells"]
 
 N_BINS, LOWEST_BIN = 12, -3  # bins of the logarithm of the expected count
 STEP = 0.2
-EXPONENTS = STEP * np.arange(-15.0, 26.0)  # of what is common to a group of cells
-DEPARTURES = STEP * np.arange(-5.0, 6.0)  # of what is a cell's own
+EXPONENTS = STEP * np.arange(-15.0, 26.0)  # logarithm of the factor common to a group of cells
+DEPARTURES = STEP * np.arange(-5.0, 6.0)  # logarithm of the factor of a single cell
 SCALES = np.concatenate([[0.0], np.exp(STEP * np.arange(-20.0, 31.0))])  # products of both, zero first
 VARIATION = 0.12  # variation of a count's mean beyond Poisson
 N_STEPS = 12  # steps of the EM algorithm
-PSEUDO_COUNTS = 3.0  # of a class, distributed as is usual
+PSEUDO_COUNTS = 3.0  # of a class, distributed as the default weights
 NEIGHBOUR = 0.3  # share of a class's counts that adjacent classes also receive
 LEAST_VARIANCE = 0.05
 OTHERS = 0.5  # variation of the other cells of a row, when these are set to their expected counts
 LEAST_PRIOR = 0.05  # precision of a prior relative to that of the evidence
-MOST_CELLS = 20_000  # most cells that a prior is learnt from
+MOST_CELLS = 20_000  # maximum number of cells from which a prior is learnt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +74,7 @@ class CellPrior:
     def draw(
         self, problem: Problem, families: Families, entries: Entries, variances: Floats, draws: Draws
     ) -> Evidence:
-        """The same with one draw from the posterior of each cell instead of its mean; nothing else is said about the cells."""
+        """The same with one draw from the posterior of each cell in place of its mean, and no other evidence about the cells."""
         values, noise, _ = cell_evidence(problem, families, entries, variances)
         groups = _Groups.of(problem, entries)
         child, cell = (x[groups.order] for x in (families.first_child + entries.child, entries.cell))
@@ -89,7 +89,7 @@ class CellPrior:
         )
 
     def _seen(self, groups: _Groups, entries: Entries, values: Floats, noise: Floats) -> tuple[Any, ...]:
-        """Arguments of a kernel: what is expected and seen of every group, and what is known beforehand."""
+        """Arguments of a kernel: expected and noisy values of every group, and the prior."""
         order = groups.order
         return (
             groups.start, entries.expected[order], values[order], noise[order], SCALES, VARIATION,
@@ -107,9 +107,9 @@ class _Groups:
         Of the entries.
     start : ndarray of int64, shape (groups + 1,)
     kind : ndarray of int64, shape (groups,)
-        Class of each group: by its cells' mean share of the parent's people, and by what is expected of them.
+        Class of each group: by its cells' mean share of the parent's people, and by their expected counts.
     own_kind : ndarray of int64
-        Class of each entry in this order, by what is expected of it; the last class has no departure, where a group is one cell.
+        Class of each entry in this order, by its expected count; the last class, for groups of one cell, has no departure.
     """
 
     order: Ints
@@ -146,9 +146,9 @@ class _Groups:
 
 
 def leans_on_marginals(problem: Problem, level: int) -> bool:
-    """Whether cells of a level are known from marginals: bounds leave one cell per row, or rows are more precise than cells.
+    """Whether cells of a level are known mainly from marginals: bounds leave one cell per row, or rows are more precise than cells.
 
-    Bounds on everybody alone leave no row with one cell.
+    Bounds on the total alone never leave a row with one cell.
     """
     load = problem.workloads[level]
     detailed = next(x for query, x in zip(load.queries, load.variances, strict=True) if query.is_detailed)
@@ -191,7 +191,7 @@ def _with_prior(
 ) -> tuple[Floats, Floats]:
     """A cell's own term in the objective, with the contribution of the prior.
 
-    The prior is taken as the normal one that turns evidence (values, noise variance) into this posterior. Only the part of the
+    The prior is taken to be the normal one that turns evidence (values, noise variance) into this posterior. Only the part of the
     evidence that is not in other marginals, of weight `own`, is in the cell's term.
     """
     prior = np.maximum(1.0 / variance - 1.0 / noise, LEAST_PRIOR / noise)
@@ -201,11 +201,11 @@ def _with_prior(
 
 
 def learn_cells(problem: Problem, samples: Sequence[tuple[Entries, Floats, Floats]]) -> CellPrior:
-    """Learn how cells depart from what is expected, from entries with their values and variances.
+    """Learn how cells depart from their expected counts, from entries with their values and variances.
 
     Notes
     -----
-    **Implements**: maximum likelihood of a mixture by EM, classes by share and by the logarithm of what is expected.
+    **Implements**: maximum likelihood of a mixture by EM, with classes by share and by the logarithm of the expected count.
     """
     n_kinds = (len(SHARE_CUTS) + 1) * N_BINS
     usual = usual_weights(EXPONENTS, empty=0.9, scale=3.0)  # most cells of a fine table are empty
@@ -227,7 +227,7 @@ def learn_cells(problem: Problem, samples: Sequence[tuple[Entries, Floats, Float
 def _likelihoods(
     problem: Problem, samples: Sequence[tuple[Entries, Floats, Floats]]
 ) -> list[tuple[_Groups, Floats]]:
-    """Groups of about as many cells as a prior is learnt from, with likelihoods (cells, scales)."""
+    """As many groups as a prior is learnt from, with likelihoods (cells, scales)."""
     every = max(1, -(-sum(len(values) for _, values, _ in samples) // MOST_CELLS))
     found, seen = [], 0
     for entries, values, variances in samples:
@@ -243,7 +243,7 @@ def _likelihoods(
 
 
 def _bins(expected: Floats) -> Ints:
-    """Class by the logarithm of what is expected."""
+    """Class by the logarithm of the expected count."""
     bins = np.floor(np.log(np.maximum(expected, 1e-6))).astype(np.int64) - LOWEST_BIN
     return np.asarray(np.clip(bins, 0, N_BINS - 1))
 

@@ -37,18 +37,18 @@ SIZE_STEPS = np.concatenate(
     [[0], 3 * np.arange(-13, 11)]
 )  # exponents, in steps of the tables; the first is zero itself
 FACTOR_STEPS = np.concatenate([[0], 4 * np.arange(-7, 8)])
-VARIATION = 0.2  # of a count's mean beyond Poisson's
+VARIATION = 0.2  # variation of a count's mean beyond Poisson
 SIZE_CLASSES, COVARIATE_CLASSES = (
     3,
     6,
 )  # classes of leaves, by expected size; with covariates that distinguish them
 N_STEPS = 12  # iterations of the EM algorithm
-SIZE_STEPS_OF_EM = 8  # iterations for sizes alone within each of these
+SIZE_STEPS_OF_EM = 8  # iterations for the sizes alone within each of them
 LEAST_VARIANCE, MOST_VARIANCE = 0.01, 100.0
-LEARNT_TOGETHER = 500  # leaves that a prior is learnt from in one piece of work
-AT_ONCE = 1_000  # leaves between two checks of whether to go on
+LEARNT_TOGETHER = 500  # leaves of one task when a prior is learnt
+AT_ONCE = 1_000  # leaves between two checks for cancellation
 MOST_LEAVES = 4_000
-"""Approximate number of leaves that a prior is learnt from."""
+"""Approximate number of leaves from which a prior is learnt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,11 +60,11 @@ class LeafPrior:
     seen : Seen
         Likelihoods of counts given noisy counts.
     sizes : ndarray, shape (classes, sizes)
-        Weights of a leaf's size over the one expected of it, by that expectation.
+        Weights of the ratio of a leaf's size to its expected size, by expected size.
     cuts : ndarray
-        Between the classes.
+        Boundaries between the classes.
     factors : ndarray, shape (classes, factors)
-        Weights of what is common to a group of cells, by its share.
+        Weights of the factor common to a group of cells, by its share.
     division : Division
         Expected shares of the leaves in their parent's people.
     """
@@ -95,7 +95,7 @@ class LeafPrior:
     def draw(
         self, problem: Problem, families: Families, entries: Entries, draws: Draws, run: Run | None
     ) -> Evidence:
-        """The same with a draw for everything: totals, sizes that lead to them, factors and cells."""
+        """The same with everything drawn: totals, sizes that lead to them, factors and cells."""
         leaves = _Leaves.of(problem, families, entries, self.seen, self.division)
         _, _, mixture = leaves.posterior(self, int(families.child_start[-1]), run)
         number = families.first_child + np.arange(mixture.shape[1])
@@ -139,7 +139,7 @@ class _Leaves:
         evidence = families.evidence
         variances = [
             1.0 / float(weight.max()) for weight in evidence.weights
-        ]  # the regions that answered have equal weights
+        ]  # all regions with answers have equal weights
         primary = primary_query(evidence.queries, variances)
         row = evidence.queries[primary].row_of[entries.cell]
         group = _groups(problem, evidence.queries[primary])[entries.cell]
@@ -184,7 +184,7 @@ class _Leaves:
     def work(
         self, prior: LeafPrior, run: Run | None
     ) -> tuple[Floats, Floats, NDArray[np.float64], Ints, Floats]:
-        """Posteriors: mean and variance of units, the mixtures of sizes (3, leaves, sizes), their classes, factors added up."""
+        """Posteriors: mean and variance of units, the mixtures of sizes (3, leaves, sizes), their classes, and sums of factors."""
         n = len(self.start) - 1
         size_kind = np.searchsorted(prior.cuts, self.mean_size).astype(np.int64)
         mean, variance = np.empty(len(self.values)), np.empty(len(self.values))
@@ -207,7 +207,7 @@ class _Leaves:
     def posterior(
         self, prior: LeafPrior, n_children: int, run: Run | None
     ) -> tuple[Floats, Floats, NDArray[np.float64]]:
-        """Mean and variance of every entry in its own order, and the mixtures of all children's totals."""
+        """Mean and variance of every entry in the original order, and the mixtures of all children's totals."""
         mean, variance, own, _, _ = self.work(prior, run)
         means, variances = np.zeros(self.n_entries), np.zeros(self.n_entries)
         means[self.order], variances[self.order] = self.divided(mean, variance)
@@ -229,7 +229,7 @@ class _Leaves:
         return found, part**2 * variance[self.unit_of] + apart * (1.0 - gain)
 
     def drawn(self, prior: LeafPrior, size: Ints, draws: Draws, first_child: int) -> tuple[Floats, Floats]:
-        """Counts of every entry, in its own order, drawn given all children's sizes; and the variances they then have."""
+        """Draws of the counts of every entry, in the original order, given all children's sizes, and their variances."""
         lengths, groups = np.diff(self.start), self.group_start[:-1]
         child = first_child + np.repeat(self.children, lengths)
         place = np.arange(len(child)) - np.repeat(self.start[:-1], lengths)
@@ -248,7 +248,7 @@ class _Leaves:
     def divided_draw(
         self, drawn: Floats, variance: Floats, child: Ints, draws: Draws
     ) -> tuple[Floats, Floats]:
-        """Counts of entries drawn given those of their units, around the means that the unit has; and their variances."""
+        """Draws of the counts of entries given those of their units, around the unit's means, and their variances."""
         if len(drawn) == len(self.order):
             return drawn, variance
         mean, left = self.divided(drawn, variance)
@@ -268,12 +268,12 @@ def learn_leaves(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> LeafPrior:
-    """Learn how leaves depart from their parents, from entries of some of them; each step of it is worked on sample by sample.
+    """Learn how leaves depart from their parents, from the entries of a sample; each step works sample by sample.
 
     Notes
     -----
-    **Implements**: maximum likelihood of a mixture by EM; classes of sizes by quantiles of what is expected, of factors by the
-    group's share.
+    **Implements**: maximum likelihood of a mixture by EM; classes of sizes are quantiles of the expected size, classes of factors depend on
+    the group's share.
     """
     primary = primary_query(workload.queries, workload.variances)
     seen = tabulate_noise(workload.variances[primary], workload.noise, VARIATION)
@@ -301,7 +301,7 @@ def learn_leaves(
 
 
 def _together(leaves: Sequence[_Leaves]) -> list[tuple[_Leaves, ...]]:
-    """The same in few parts of about equal size, which do not depend on the number of workers."""
+    """The same leaves in a few parts of about equal size, which do not depend on the number of workers."""
     place = np.cumsum([0, *(len(part.start) - 1 for part in leaves)])[:-1] // LEARNT_TOGETHER
     return [
         tuple(part for part, own in zip(leaves, place, strict=True) if own == i) for i in np.unique(place)
@@ -311,7 +311,7 @@ def _together(leaves: Sequence[_Leaves]) -> list[tuple[_Leaves, ...]]:
 def _expect(
     prior: Shared[LeafPrior], leaves: Shared[tuple[_Leaves, ...]], run: Run
 ) -> list[tuple[Floats, Ints, Floats]]:
-    """For some leaves: likelihoods (leaves, sizes), classes of size, and how often each factor is expected."""
+    """For some leaves: likelihoods (leaves, sizes), classes of size, and the expected number of times each factor occurs."""
     found = []
     for part in leaves.value:
         _, _, mixture, size_kind, added = part.work(prior.value, run)
@@ -320,7 +320,7 @@ def _expect(
 
 
 def _mixing_weights(likelihood: Floats, kind: Ints, weights: Floats, usual: Floats) -> Floats:
-    """Weights (classes, sizes) after some steps of EM with the likelihoods (leaves, sizes) of all sizes as they are.
+    """Weights (classes, sizes) after some steps of EM with fixed likelihoods (leaves, sizes) of all sizes.
 
     Whether small leaves are empty is learnt slowly; these steps cost almost nothing compared with recomputing likelihoods.
     """
@@ -369,7 +369,7 @@ def _sizes(mixture: NDArray[np.float64], totals: Floats, uniform: Floats) -> Int
 
 
 def primary_query(queries: Sequence[Query], variances: Sequence[float]) -> int:
-    """The query whose rows the posteriors are taken of: the most precise one, and of equally precise ones the finest."""
+    """The query for whose rows posteriors are computed: the most precise one, and of equally precise ones the finest."""
     order = sorted(range(len(queries)), key=lambda i: (variances[i], -queries[i].n_rows))
     return order[0]
 
@@ -386,7 +386,7 @@ def _total_answer(evidence: Evidence, variances: Sequence[float], primary: int) 
 
 
 def _changes(*columns: Ints) -> Bools:
-    """Where one of these differs from the place before; the first always does."""
+    """Positions where one of these arrays differs from the position before; the first always counts."""
     found = np.zeros(len(columns[0]), dtype=np.bool_)
     for column in columns:
         found |= np.diff(column, prepend=-1) != 0
@@ -394,7 +394,7 @@ def _changes(*columns: Ints) -> Bools:
 
 
 def _groups(problem: Problem, primary: Query) -> Ints:
-    """Groups of cells that share a factor; rows of the primary query where these cross them."""
+    """Groups of cells that share a factor; rows of the primary query where rows and groups cross."""
     if not problem.shape:
         return np.asarray(primary.row_of)
     group = groups_of(problem)

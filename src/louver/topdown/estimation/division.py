@@ -36,10 +36,10 @@ class Division:
     Parameters
     ----------
     group_of : ndarray of int64, shape (cells,)
-        Cells that are divided alike: those of one type to which the same covariates apply.
+        The group of each cell: cells of one type to which the same covariates apply are divided in the same way.
     type_of : ndarray of int64, shape (groups,)
     weights : ndarray of float64, shape (groups, 1 + covariates)
-        Of even shares, then of every covariate's.
+        Weights of even shares, then of every covariate's shares.
     """
 
     group_of: Ints
@@ -50,8 +50,8 @@ class Division:
     def even(cls, problem: Problem) -> Division:
         """A division without covariates."""
         speaks = np.array([one.cells for one in problem.covariates]).reshape(-1, problem.n_cells)
-        named = np.column_stack([problem.type_of, speaks.T.astype(np.int64)])
-        groups, group_of = np.unique(named, axis=0, return_inverse=True)
+        traits = np.column_stack([problem.type_of, speaks.T.astype(np.int64)])
+        groups, group_of = np.unique(traits, axis=0, return_inverse=True)
         weights = np.zeros((len(groups), 1 + len(speaks)))
         weights[:, 0] = 1.0
         return cls(group_of=group_of.ravel().astype(np.int64), type_of=groups[:, 0], weights=weights)
@@ -79,7 +79,7 @@ def learn_division(problem: Problem, samples: Sequence[Families]) -> Division:
 
 
 def _parts(problem: Problem, families: Families, type_of: Ints) -> Floats:
-    """Shares (1 + covariates, children, groups): even ones, and each covariate's, among children that may have people."""
+    """Shares (1 + covariates, children, groups) among children that may have people: even shares, then those of each covariate."""
     n_children, start = int(families.child_start[-1]), families.child_start[:-1]
     family = np.repeat(np.arange(families.n_families), np.diff(families.child_start))
     allowed = np.ones((n_children, len(type_of)))
@@ -100,7 +100,7 @@ def _parts(problem: Problem, families: Families, type_of: Ints) -> Floats:
 def _rows(
     problem: Problem, families: Families, even: Division, inside: Bools, used: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """For some groups of cells: people expected under every share (children, parts), people per the answers, and a weight."""
+    """For some groups of cells: people expected under every share (children, parts), people according to the answers, and a weight."""
     assert families.parents is not None
     cells = inside[even.group_of]
     people = np.zeros((families.n_families, len(inside)))
@@ -114,7 +114,7 @@ def _rows(
 
 
 def _answers(evidence: Evidence, cells: Bools) -> tuple[Floats, Floats]:
-    """People in a set of cells by the most precise query whose rows lie entirely within it, and their variances."""
+    """People in a set of cells, from the most precise query whose rows lie entirely within it, with their variances."""
     least, found = np.inf, evidence.detailed
     for i, (query, weight) in enumerate(zip(evidence.queries, evidence.weights, strict=True)):
         within = np.bincount(query.row_of, cells, minlength=query.n_rows)
@@ -126,7 +126,7 @@ def _answers(evidence: Evidence, cells: Bools) -> tuple[Floats, Floats]:
     rows = np.bincount(query.row_of, cells, minlength=query.n_rows) > 0
     precision = np.broadcast_to(evidence.weights[found], (len(values), 1))[
         :, 0
-    ]  # almost none where it was not measured
+    ]  # next to no weight where it was not measured
     return values[:, rows].sum(axis=1), rows.sum() / precision
 
 

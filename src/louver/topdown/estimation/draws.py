@@ -1,4 +1,4 @@
-"""Numbers between 0 and 1 that drive a draw of the truth given the measurements: public, and always the same for the same place."""
+"""Numbers between 0 and 1 that drive a draw of the truth given the measurements: public, and always equal for the same place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Draws:
         return Draws(int(_mixed(np.array([self.seed], np.uint64) + np.uint64(level))[0]))
 
     def uniform(self, stream: str, *places: Ints) -> Floats:
-        """One number, neither 0 nor 1, for every place: the same for the same place, whatever batch it is in."""
+        """One number strictly between 0 and 1 for every place; it does not depend on the batch that the place is in."""
         keys = np.full(len(places[0]), self.seed, np.uint64) + np.frombuffer(
             stream.encode().ljust(8)[:8], "<u8"
         )

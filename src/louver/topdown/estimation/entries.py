@@ -24,7 +24,7 @@ __all__ = [
 SHARE_CUTS = np.array([0.02, 0.1, 0.3])
 """Cuts in the share of the parent's people; each class of cells departs from its parents in its own way."""
 
-SMALL_SHARE = 0.05  # share below which the cap on shrinking applies to a cell
+SMALL_SHARE = 0.05  # share of the parent's people below which the cap on shrinking applies to a cell
 PSEUDO_COUNTS = 10.0
 TOTAL_WEIGHT = 1e3  # weight of totals in the solve: practically fixed
 
@@ -38,7 +38,7 @@ class Entries:
     family, child, cell : ndarray of int64
         Parent and child within the batch, and the cell.
     share : ndarray of float64
-        The parent's people in this cell, of all its people.
+        The share of the parent's people in this cell.
     expected : ndarray of float64
         The parent's share of the cell within its type, times the child's people of that type.
     people : ndarray of float64
@@ -96,7 +96,7 @@ class Entries:
 
 
 def groups_of(problem: Problem) -> Ints:
-    """Groups of cells that depart from a parent alike: those of one type and one label of the attribute with the most labels."""
+    """Groups of cells that depart from a parent in the same way: those of one type and one label of the attribute with the most labels."""
     if not problem.shape:
         return np.arange(problem.n_cells)
     axis = int(np.argmax(problem.shape))
@@ -105,19 +105,19 @@ def groups_of(problem: Problem) -> Ints:
 
 
 def usual_weights(exponents: NDArray[Any], *, empty: float, scale: float) -> Floats:
-    """Default weights where data are sparse: zero with probability `empty`, otherwise e^exponent, likelier the closer to one."""
+    """Default weights where data are sparse: zero with probability `empty`, otherwise e^exponent, with higher probability closer to one."""
     near = np.exp(-np.abs(exponents) / scale)
     return np.concatenate([[empty], (1.0 - empty) * near / near.sum()])
 
 
 def normalised(counts: Floats, usual: Floats, pseudo_counts: float = PSEUDO_COUNTS) -> Floats:
-    """Weights of every class from counts and, where these are few, what is usual."""
+    """Weights of every class from counts and, where these are few, from the default weights."""
     total = counts + pseudo_counts * usual
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
 def capped(mean: Floats, values: Floats, noise: Floats, share: Floats, shrink: float | None) -> Floats:
-    """Posterior means that stay within some standard deviations below the evidence, in cells of small share."""
+    """Posterior means that, in cells of small share, are at most some standard deviations below the evidence."""
     if shrink is None:
         return mean
     least = np.where(share < SMALL_SHARE, values - shrink * np.sqrt(noise), 0.0)
@@ -137,7 +137,7 @@ def posterior_evidence(
 ) -> Evidence:
     """Cells with posterior means, almost fixed totals (one for each type, or one overall), and other marginals unless `alone`.
 
-    The answers to the query `used` are left out too: the posterior means are made of them.
+    The answers to the query `used` are left out too, because the posterior means are derived from them.
     """
     n_children = int(families.child_start[-1])
     values, weights = np.zeros((n_children, problem.n_cells)), np.ones((n_children, problem.n_cells))

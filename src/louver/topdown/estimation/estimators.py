@@ -62,7 +62,7 @@ class Estimator:
         engine: Engine,
         run: Run | None,
     ) -> LevelPrior | None:
-        """The prior of a level, None where there is none; parameters as for `learn_level`."""
+        """The prior of a level, or None; parameters as for `learn_level`."""
         return None
 
 

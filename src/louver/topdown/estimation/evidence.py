@@ -4,13 +4,12 @@ The upward pass: a region's evidence is its own measurements and the sum of its 
 precision. TopDown's constrained solves, parent by parent, are the downward pass: they divide a region among its children by the
 children's evidence.
 
-If every query keeps whole attributes, the precision is one number for each subspace (`subspaces`), and the evidence
-is that of the dense least squares over the whole subtree. It is passed on as weighted marginals: those measured and their
-intersections, whose weights solve p_S = sum of w_T n / n_T over the sets T that hold S. Such a weight can come out
-slightly negative where sibling subtrees differ; it is then set to almost nothing. Where a query merges labels,
-queries are added up one by one. That is the same where the precisions of siblings are proportional; otherwise it is less
-precise, not biased. Where regions differ in what they measured, a matrix over some labels takes the place of each number
-(`region_noise`).
+If every query keeps whole attributes, the precision is one number for each subspace (`subspaces`), and the evidence is that of the dense
+least squares over the whole subtree. It is passed on as weighted marginals: those measured and their intersections, whose weights solve p_S
+= sum of w_T n / n_T over the sets T that hold S. Such a weight can come out slightly negative where sibling subtrees differ; it is then set
+to almost nothing. Where a query merges labels, queries are added up one by one. The result is equal where the precisions of siblings are
+proportional; otherwise it is less precise, but not biased. Where regions differ in what they measured, a matrix over some labels takes the
+place of each number (`region_noise`).
 
 The rows of a whole level lie in a scratch file (`RowFile`), read and written some regions at a time.
 
@@ -44,8 +43,8 @@ from louver.topdown.problem import Evidence, NoisyCounts, Problem, Query, region
 
 __all__ = ["RowFile", "TreeEvidence", "differs_by_region", "gather_evidence"]
 
-LEAST_WEIGHT = 1e-7  # of a marginal relative to the cells it sums; anything below counts as zero
-WIDEST_ADDED = 64  # rows of a marginal that nobody measured but whose weight is not zero
+LEAST_WEIGHT = 1e-7  # weight of a marginal relative to the cells it sums; anything below counts as zero
+WIDEST_ADDED = 64  # maximum number of rows of a marginal that was not measured but has a weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +56,7 @@ class LevelEvidence:
     queries : tuple of Query
     weights : tuple of ndarray, shape (regions, 1)
     rows : RowFile
-        For each region the cells' values, which the other marginals are sums of; or the values of all queries side by side.
+        For each region the cells' values, of which the other marginals are sums; or the values of all queries side by side.
     """
 
     queries: tuple[Query, ...]
@@ -120,7 +119,7 @@ class TreeEvidence:
     cell_variance : tuple of ndarray, shape (regions or 1,)
         For each level the variance of a cell's least-squares value.
     leaves : LeafEvidence or None
-        Where leaves differ in noise: how their answers are read.
+        How the leaves' answers are read where leaves differ in noise.
     """
 
     problem: Problem
@@ -158,7 +157,8 @@ def gather_evidence(
     Parameters
     ----------
     is_climbing : bool
-        Whether regions are known from all that lies below them; where regions differ in noise, only their own answers can be gathered.
+        Whether regions are estimated from everything below them; if False, and regions differ in noise, only their own answers are
+        gathered.
 
     Notes
     -----
@@ -218,7 +218,7 @@ def _batch_sums(known: Shared[Known], span: Span, run: Run) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Children:
-    """Values of the regions of a level, with queries side by side; or already their sums."""
+    """Values of the regions of a level, with queries side by side, or the sums of these values."""
 
     queries: tuple[Query, ...]
     rows: RowFile
@@ -409,21 +409,21 @@ def _as_marginals(
     precision: Floats,
     type_of: Ints | None = None,
 ) -> dict[str, Any]:
-    """Marginals as which least-squares values with this precision are passed on, with one weight each.
+    """The marginals in whose form least-squares values with this precision are passed on, with one weight each.
 
     If the types of cells are given, no more marginals are passed on than the structured solver accepts.
     """
     closed = set(masks)
     while len(more := closed | {a & b for a in closed for b in closed}) > len(closed):
         closed = more
-    named = {mask_of(query): query for query in measured}
+    by_mask = {mask_of(query): query for query in measured}
     found = _shared_out(closed, precision)
     if type_of is not None:
         found = _shared_out(_most_telling(subspaces, found, precision, type_of), precision)
     queries, weights = [], []
     for mask, scaled in found.items():
-        query = named.get(mask) or subspaces.marginal(mask)
-        is_needed = mask in named or query.is_detailed or (
+        query = by_mask.get(mask) or subspaces.marginal(mask)
+        is_needed = mask in by_mask or query.is_detailed or (
             query.n_rows <= WIDEST_ADDED and bool((scaled > 10 * LEAST_WEIGHT * precision[:, -1]).any())
         )  # fmt: skip
         if is_needed:
@@ -444,7 +444,7 @@ def _shared_out(masks: Iterable[int], precision: Floats) -> dict[int, Floats]:
 def _most_telling(
     subspaces: Subspaces, found: Mapping[int, Floats], precision: Floats, type_of: Ints
 ) -> list[int]:
-    """The marginals that add most, as many as fit in addition to the one with most rows."""
+    """The marginals that add the most precision, as many as fit in addition to the one with the most rows."""
     added = {mask: float((part / precision[:, mask]).mean()) for mask, part in found.items()}
     kept, rows = [subspaces.n_sets - 1], list[int]()
     for mask in sorted(added, key=lambda mask: -added[mask]):
@@ -584,6 +584,6 @@ class RowFile:
         with self.path.open("rb") as file:
             file.seek(8 * self.width * start)
             n_read = file.readinto(rows.data)
-        if n_read != rows.nbytes:  # old memory contents must never be mistaken for rows
+        if n_read != rows.nbytes:  # the old content of memory must never be mistaken for rows
             raise OSError(f"{self.path.name} ends before its rows do")
         return rows

@@ -1,7 +1,7 @@
 """Least squares: real, non-negative counts of the children that fit the noisy answers best.
 
 Children add up to their parent, cell by cell, and respect the bounds on sets of types. Whole batches of
-families are solved by one call of compiled code; families that do not fit its structure go to a general solver.
+families are solved by one call of compiled code; families that do not fit its structure are solved by a general solver.
 
 Notes
 -----
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 DUAL_RESIDUAL = 1e-8
-"""Persons by which a constraint may be missed when Newton's method on the dual stops."""
+"""Maximum violation of a constraint, in persons, when Newton's method on the dual stops."""
 
 ROUNDING = 2.0**-48
-"""The same relative to the largest count, if that is more: national sums are not exact to a hundred-millionth of a person."""
+"""The same tolerance relative to the largest count, if that is more: national sums are not exact to a hundred-millionth of a person."""
 
 ACCEPTED_RESIDUAL = 1e-5
-"""Persons by which a constraint may be missed in any least-squares solution that is rounded."""
+"""Maximum violation of a constraint, in persons, in any least-squares solution that is rounded."""
 
 QP_TOLERANCE = 1e-10
 """Absolute and relative tolerance for the general quadratic solver."""
@@ -190,7 +190,7 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
 
 
 def _real(array: Ints | Floats) -> Floats:
-    """The same for real numbers, or for noisy whole ones."""
+    """The same for real numbers or for noisy whole numbers."""
     return np.require(array, np.float64, ["C", "W"])
 
 

@@ -148,12 +148,12 @@ def estimate(
     estimator : str
         A name in `ESTIMATORS`.
     shrink : float, optional
-        For "bayes": the most standard deviations by which a cell with a small share may be moved below its evidence.
+        For "bayes": the maximum number of standard deviations by which a cell with a small share may be moved below its evidence.
     kept_margin : ndarray of int64, shape (cells,), optional
-        Places in the margin the failsafe keeps: that over the attributes the types do not involve. The total
-        alone by default.
+        Position of each cell in the margin that the failsafe keeps, the one over the attributes that types do not involve. By default only
+        the total is kept.
     engine : Engine
-        Where batches are worked on.
+        Where batches are processed.
     checkpoints : Path, optional
         Folder for completed levels; a later call with the same problem reuses them.
     run : Run, optional
@@ -294,7 +294,7 @@ def _solve_batch(problem: Problem, families: Families, margin: Ints) -> _Piece:
         block = counts[real.offsets[family] : real.offsets[family + 1]].reshape(len(cells), n_children)
         if status[family] is Status.INFEASIBLE:
             if families.parents is None:
-                raise InfeasibleError("no histogram of the root fits the public knowledge about it.")
+                raise InfeasibleError("no histogram of the root agrees with the public knowledge about it.")
             found = rescue(problem, families, family, margin)
             cells, block = found.cells, found.counts
             rescued.append(_rescued(found))

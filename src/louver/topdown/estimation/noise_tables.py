@@ -1,6 +1,6 @@
 """The likelihood of a count with known mean, given a noisy count: tables over noisy values and means.
 
-The count is negative binomial, the noise discrete Laplace or Gaussian. All that is public.
+The count is negative binomial, the noise discrete Laplace or Gaussian. All of this is public.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEP = 0.1
 """Step between the logarithms of two means."""
 
 LOWEST_MEAN = -7.0  # logarithm
-LARGEST_MEAN = 200.0  # beyond it counts and noise are taken as normal
+LARGEST_MEAN = 200.0  # beyond this, counts and noise are treated as normal
 WIDTH = 10.0  # standard deviations of the noise that the tables span, and of the largest counts
 MOST_ROWS = 2_000  # of noisy values on either side
 LEAST_DENSITY = 1e-140
@@ -59,21 +59,21 @@ def tabulate_noise(variance: float, noise: str, variation: float) -> Seen:
 
 
 def column_of(expected: Floats, seen: Seen) -> Ints:
-    """Column of a mean, at any distance beyond the tables; far below all where it is zero."""
+    """Column of a mean, which may lie at any distance beyond the tables; far below them where the mean is zero."""
     log = np.log(np.maximum(expected, 1e-12))
     place = np.rint((log - seen.first) / seen.step).astype(np.int64) + 1
     return np.where(expected > 0, place, -(1 << 40))
 
 
 def _laplace(away: Ints, variance: float) -> Floats:
-    """Probability of this much discrete Laplace noise."""
+    """Probability of discrete Laplace noise of this size."""
     both = 1.0 + 1.0 / variance
     ratio = both - np.sqrt(both**2 - 1.0)  # of one step to the next, from the variance 2 r / (1 - r)^2
     return np.asarray((1.0 - ratio) / (1.0 + ratio) * ratio ** np.abs(away).astype(np.float64))
 
 
 def _gaussian(away: Ints, variance: float) -> Floats:
-    """Probability of this much discrete Gaussian noise, with a trace of Laplace noise."""
+    """Probability of discrete Gaussian noise of this size, with a trace of Laplace noise."""
     gaussian = np.exp(-(away.astype(np.float64) ** 2) / (2.0 * variance)) / np.sqrt(2.0 * np.pi * variance)
     return np.asarray((1.0 - OTHER) * gaussian + OTHER * _laplace(away, variance))
 

@@ -2,7 +2,7 @@
 
 The labels of some attributes are kept whole: those that queries merge, and those that public bounds refer to. On every subspace of the
 other attributes (`subspaces`) a region then has a matrix over these labels in place of a number. Binnings of the labels need not
-commute, regions may lack a query or all of them, and labels that cannot occur in a region are left out of its matrix: all of it is exact.
+commute, regions may lack a query or all of them, and labels that cannot occur in a region are left out of its matrix. All of this is exact.
 
 Notes
 -----
@@ -27,14 +27,14 @@ from louver.topdown.problem import UNMEASURED, Problem, Query, Workload
 __all__ = ["KeptLabels", "LabelTree", "kept_axes"]
 
 MOST_LABELS = 64
-"""Combinations of labels that are kept whole."""
+"""Number of combinations of labels that are kept whole."""
 
 AT_ONCE = 4_096
 """Number of regions whose matrices are computed together."""
 
 
 def kept_axes(problem: Problem) -> tuple[int, ...]:
-    """Attributes whose labels are kept whole: first those that queries merge, then those that types tell apart."""
+    """Attributes whose labels are kept whole: first those that queries merge, then those that types distinguish."""
     types = problem.type_of.reshape(problem.shape)
     merging = [query.row_of.reshape(problem.shape) for load in problem.workloads for query in load.queries]
     wanted = [axis for axis in range(len(problem.shape)) if any(_is_merged(rows, axis) for rows in merging)]
@@ -89,7 +89,7 @@ class KeptLabels:
 
     @property
     def n_labels(self) -> int:
-        """Combinations of labels that are kept whole."""
+        """Number of combinations of labels that are kept whole."""
         return prod(self.shape[axis] for axis in self.kept)
 
     @property
@@ -175,7 +175,7 @@ class LabelTree:
     possible : tuple of ndarray of bool, shape (regions, labels)
         For each level which labels can occur.
     combination_of : ndarray of int
-        For each leaf, its position in `leaves`: leaves with the same queries and possible labels share their matrices.
+        For each leaf, its position in `leaves`: leaves with equal queries and possible labels share their matrices.
     leaves : ndarray, shape (combinations, subspaces, labels, labels)
     whole, below : tuple of ndarray, shape (regions, subspaces, labels, labels)
         For each level above the leaves: overall covariances, and precisions from the children alone.
@@ -258,7 +258,7 @@ class LabelTree:
         return alone.scalar_precisions(0, 1)
 
     def scalar_precisions(self, level: int, n_levels: int) -> Floats:
-        """Closest precisions (regions, subspaces of all attributes): exact for sums over labels and, on average, within."""
+        """The closest precisions (regions, subspaces of all attributes): exact for sums over labels and, on average, within them."""
         n, shape, kept = len(self.possible[level]), self.cells.shape, self.cells.kept
         n_sets, m = self.cells.spaces.n_sets, self.cells.n_labels
         within, summed = np.empty((n, n_sets)), np.empty((n, n_sets))
@@ -352,7 +352,7 @@ def _possible_labels(problem: Problem, cells: KeptLabels) -> tuple[Bools, ...]:
 
 
 def _own_precision(cells: KeptLabels, load: Workload, kinds: NDArray[np.integer[Any]]) -> Floats:
-    """Precisions (regions, subspaces, labels, labels) of a level's own answers, for regions of these kinds of noise."""
+    """Precisions (regions, subspaces, labels, labels) of a level's own answers, for regions with these kinds of noise."""
     usual = 1.0 / np.array(load.variances)
     weights = usual[None, :]
     if load.by_region is not None:

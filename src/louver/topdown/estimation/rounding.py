@@ -1,19 +1,18 @@
 """Rounding: integer counts nearest to the real ones that keep parent sums and bounds.
 
-Where the constraints are integral by structure compiled code finds the optimum; otherwise an integer program
-does. The root, which has no parent, is rounded type by type.
+Where the structure of the constraints makes them integral, compiled code finds the optimum; otherwise an integer program does. The root,
+which has no parent, is rounded type by type.
 
 The failsafe finds children for a parent whose counts cannot be divided among them. It should never be needed while implied constraints are
 complete. If it is used, the children keep every bound of their own, and depart as little as possible from adding up to the parent.
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), equations (7) and (11).
-**Departs**: every count becomes its floor or one more (ERRATA T6); ties are broken by a public hash.
-**Implements**: Abowd et al. (2019), section 9: the distance d* to feasibility, then least squares and rounding
-with the children's sum within d* + 1 of the parent, keeping the margins over what the types do not involve.
-**Departs**: d* is the distance of children that keep these margins. The paper's, of any children, is too small where
-they may add up to another total, and leaves its second step without a solution.
+**Implements**: Abowd et al. (2019), equations (7) and (11). **Departs**: every count becomes its floor or one more (ERRATA T6); ties are
+broken by a public hash. **Implements**: Abowd et al. (2019), section 9: the distance d* to feasibility, then least squares and rounding
+with the children's sum within d* + 1 of the parent, keeping the margins over what the types do not involve. **Departs**: d* is the distance
+of children that keep these margins. The paper's d*, of any children, is too small where they may add up to another total, and leaves its
+second step without a solution.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ def _near_totals(problem: Problem, batch: Batch, real: Fractional) -> Batch:
 
 
 def _round_by_program(problem: Problem, families: Families, family: int, real: Fractional) -> Ints | None:
-    """Round one family by an integer program; None where it has no solution."""
+    """Round one family by an integer program; None if it has no solution."""
     cells, parent = families.cells_of(family, problem.is_possible)
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
     n, m = len(cells), last - first
@@ -132,7 +131,7 @@ def _round_by_program(problem: Problem, families: Families, family: int, real: F
         most.append(bounds.upper)
     matrix = csr_array(vstack(rows, format="csr"))
     limits = (np.concatenate(least), np.concatenate(most))
-    # Where a count was snapped to an integer, one below may be needed as well.
+    # Where a count was snapped to an integer, the integer below may be needed as well.
     for below in (0, 1):
         base = np.maximum(floor - below, 0).astype(np.float64)
         status, x = solve_linear(
@@ -264,7 +263,7 @@ def rescue(problem: Problem, families: Families, family: int, margin: Ints) -> R
         if distance is None:
             continue
         system = _System.build(problem, families, family, kept)
-        counts = _solve_relaxed(problem, families, family, system, distance + FUDGE)
+        counts = _solve_relaxed(families, family, system, distance + FUDGE)
         if counts is not None:
             moved = np.abs(counts.sum(axis=1) - system.parent).sum()
             return Rescue(
@@ -286,12 +285,12 @@ def distance_to_feasibility(problem: Problem, families: Families, family: int, m
     Returns
     -------
     float or None
-        None where there are no such children.
+        None if there are no such children.
 
     Notes
     -----
-    Within a type any cell will do for any child, so only the children's type counts and the cells' sums matter: a
-    linear program over both and the excess and deficit of every cell.
+    Within a type any child may fill any cell, so only the children's type counts and the cells' sums matter: the problem is a linear
+    program over both and the excess and deficit of every cell.
     """
     n_types = problem.implied.n_types
     first, last = int(families.child_start[family]), int(families.child_start[family + 1])
@@ -347,7 +346,7 @@ class _System:
     def build(cls, problem: Problem, families: Families, family: int, margin: Ints) -> _System:
         dense = _dense_parent(problem, families, family)
         by_margin = np.bincount(margin, weights=dense)
-        # Cells that are empty in the parent may be needed; those outside its margin cannot be.
+        # Cells that are empty in the parent may be needed, but not those outside its margin.
         cells = np.flatnonzero(problem.is_possible & (by_margin[margin] > 0))
         n, m = len(cells), int(families.child_start[family + 1] - families.child_start[family])
         used, place = np.unique(margin[cells], return_inverse=True)
@@ -372,10 +371,8 @@ class _System:
         )
 
 
-def _solve_relaxed(
-    problem: Problem, families: Families, family: int, system: _System, distance: float
-) -> Ints | None:
-    """Least squares and rounding within a distance of the parent; None where there is no solution."""
+def _solve_relaxed(families: Families, family: int, system: _System, distance: float) -> Ints | None:
+    """Least squares and rounding within a distance of the parent; None if there is no solution."""
     n, m = len(system.cells), system.n_children
     span = (int(families.child_start[family]), int(families.child_start[family + 1]))
     upper = system.upper.copy()

@@ -1,10 +1,9 @@
 """Marginals of a table over its attributes, decomposed: scalars in place of covariance matrices.
 
-A marginal query M_q over the attributes q has M_q'M_q = product of identities (attributes in q) and of ones
-(the others). All of these commute: the cells split into one subspace for every set S of attributes (constant over the
-others, summing to zero over each of S), and on it M_q'M_q is n / n_q times the identity where S is part of q, zero
-otherwise. A precision that is a weighted sum of them is one number for every S, and remains one when regions are added up. Sets are bit
-masks.
+A marginal query M_q over the attributes q has M_q'M_q = product of identities (attributes in q) and of ones (the others). All of these
+commute: the cells split into one subspace for every set S of attributes (constant over the others, summing to zero over each of S), and
+on it M_q'M_q is n / n_q times the identity where S is part of q, zero otherwise. A precision that is a weighted sum of them is one
+number for every S, and remains one when regions are added up. Sets are bit masks.
 
 Notes
 -----
@@ -84,7 +83,7 @@ class Subspaces:
         return added
 
     def spread_of_rows(self, query: Query) -> Floats:
-        """The same on average over the rows of any query, including queries that merge labels."""
+        """The same contribution on average over the rows of any query, including queries that merge labels."""
         rows = np.zeros((query.n_rows, self.n_cells))
         rows[query.row_of, np.arange(self.n_cells)] = 1.0
         return np.array(
@@ -146,7 +145,7 @@ def least_squares_variances(
     *,
     exact: Sequence[Sequence[Query]] = (),
 ) -> list[Floats]:
-    """Variances of the least-squares estimates that all measurements of a tree give together, before any constraint.
+    """Variances of the least-squares estimates from all measurements of a tree, before any constraint.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ def least_squares_variances(
     queries : sequence of Query
         Marginals to forecast.
     exact : sequence of sequence of Query, optional
-        For each level the marginals that invariants fix: their subspaces have no variance there or above.
+        For each level the marginals that invariants fix: their subspaces have no variance at that level or above.
 
     Returns
     -------
@@ -164,10 +163,10 @@ def least_squares_variances(
 
     Notes
     -----
-    **Implements**: the two passes of Hay et al. (2010) with unequal variances, on every subspace. With v the variance
-    of a child from its own subtree, s the sum of v over its siblings and itself, and V that of its parent in the end, the
-    child ends with v - (v / s)^2 (s - V). The least squares with constraints that TopDown solves differs from it where
-    counts are near zero: this is a forecast for large counts only.
+    **Implements**: the two passes of Hay et al. (2010) with unequal variances, on every subspace. With v the variance of a child from its
+    own subtree, s the sum of v over its siblings and itself, and V the final variance of its parent, the final variance of the child is v -
+    (v / s)^2 (s - V). The least squares with constraints that TopDown solves differs from it where counts are near zero: this is a forecast
+    for large counts only.
 
     **Cost**: regions x 2^attributes.
     """
@@ -185,7 +184,7 @@ def tree_variances(
     exact: Sequence[Sequence[Query]] = (),
     is_climbing: bool = True,
 ) -> tuple[list[Floats], list[Floats]]:
-    """Variances (regions, sets) for each level: from a region's own subtree alone, and in the end.
+    """Variances (regions, sets) for each level: from a region's own subtree alone, and from the whole tree.
 
     Without `is_climbing` only a region's own measurements are used before it is fitted to its parent, as in
     Algorithm 1 of Abowd et al. (2019).

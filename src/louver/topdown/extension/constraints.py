@@ -1,6 +1,6 @@
 """Bounds and edit rules of an extension as rows over kinds of cells.
 
-And the cells that the people of a class can have, and which of them is nearest.
+Also finds the cells that the people of a class can have, and the nearest of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Constraints:
         return np.asarray((held < self.lower) | (held > self.upper))
 
     def at(self, extension: Extension, level: int) -> tuple[Ints, Ints]:
-        """Limits (rows, regions) of a level: what those of the leaves add up to, which is necessary."""
+        """Limits (rows, regions) of a level: the sums of the leaves' limits, a necessary condition."""
         lower, upper = self.lower, self.upper
         for starts in reversed(extension.design.spine.starts[level:]):
             lower = np.add.reduceat(lower, starts[:-1], axis=1) if len(lower) else lower[:, : len(starts) - 1]
@@ -105,7 +105,7 @@ class Finder:
         return self.cell[self.start[of_class] : self.start[of_class + 1]]
 
     def nearest(self, found: Ints, cell: int) -> int:
-        """The cell among those given that differs from a cell in the fewest attributes, and by the least in these."""
+        """The given cell that differs from a cell in the fewest attributes, and in these by the least."""
         pairs = zip(np.unravel_index(cell, self.shape), np.unravel_index(found, self.shape), strict=True)
         steps = np.array([np.abs(theirs - mine) for mine, theirs in pairs])
         return int(found[np.lexsort((steps.sum(axis=0), (steps > 0).sum(axis=0)))[0]])

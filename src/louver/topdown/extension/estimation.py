@@ -1,15 +1,15 @@
 """Allocation: every class of the first release is divided over the cells of the larger schema, level by level.
 
-A class is the people of one region with one cell of the first release. Their number is known in every region, so a class of a parent goes
-to the children by fixed numbers, and the cells of its people in the larger schema were found a level above: a table with both
-margins known for every class of every parent. Classes are connected only through the noisy answers. Nothing is as large as
+A class is the people of one region with one cell of the first release. Their number is known in every region, so a class of a parent is
+divided among the children in fixed numbers, and the cells of its people in the larger schema were found one level above. This gives a table
+with both margins known for every class of every parent. Classes are connected only through the noisy answers. No array is as large as
 regions times cells: a child's class can only have cells that the parent's has.
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), Problem 1, step 3, for one record class of the first release at a time (section 1.1).
-**Departs**: without a measurement of all cells, least squares (9) has many solutions. Counts are taken that are likeliest where children
-resemble their parent (`optim.entropy`); people are then allocated one by one, which keeps every margin by construction.
+**Implements**: Abowd et al. (2019), Problem 1, step 3, for one record class of the first release at a time (section 1.1). **Departs**:
+without a measurement of all cells, least squares (9) has many solutions. The most likely counts are taken, given that children resemble
+their parent (`optim.entropy`); people are then allocated one by one, which keeps every margin by construction.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ PROPOSALS = 20
 """Changes tried for each person once everyone has been placed."""
 
 ROOT_TRUST = 4.0
-"""The root has no parent to resemble: the variance of its answers is divided by this factor, or the pull towards even counts would raise
-the many small cells."""
+"""The variance of the root's answers is divided by this: with no parent to resemble, the pull towards even counts would raise small
+cells."""
 
-LEAST_EXPECTED = 1e-9  # people expected in a cell of a place, for the odds of being there
-ROOT_ROUNDS = 6  # fits of the root, each from where the one before ended
+LEAST_EXPECTED = 1e-9  # minimum expected people in a cell of a place, for the odds of being there
+ROOT_ROUNDS = 6  # fits of the root, each starting where the one before ended
 CLOSED = 1e-6  # share of the expected count, where a bound allows no one
 
 
@@ -59,8 +59,8 @@ def estimate_classes(
 ) -> Estimate:
     """Histograms of all leaves in the larger schema, whose projection is the first release exactly.
 
-    Cells of a leaf are in the order of the first release's cells, then their own. With `draws`, answers of the root are
-    drawn from what they say, and below it people are placed at random in proportion to what is expected: as uneven as people are.
+    Cells of a leaf are in the order of the first release's cells, then their own. With `draws`, the root is drawn given its answers, and
+    below it people are placed at random in proportion to expected counts, as unevenly as real people.
     """
     first, closed = extension.first_levels(), extension.closed()
     constraints = Constraints.of(extension)
@@ -98,8 +98,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ExtendedLevel:
-    """Data to process the batches of a level: the first release of its regions, the bounds that allow nobody, limits, its parents;
-    and what steers a draw."""
+    """Data to process the batches of a level: first release, bounds that allow nobody, limits, parents, and the key of a draw."""
 
     known: Shared[_Known]
     level: int
@@ -113,7 +112,7 @@ class _ExtendedLevel:
 def _estimate_level(
     extension: Extension, source: Shared[_ExtendedLevel], level: int, engine: Engine, run: Run | None
 ) -> tuple[SparseLevel, float]:
-    """All regions of a level, batch by batch; the most persons by which a real count missed a margin."""
+    """All regions of a level, batch by batch; also the largest distance, in persons, of a real count from a margin."""
     spine = extension.design.spine
     batches = split_batches(spine, level, extension.plan.workloads()[level].n_values)
     pieces = []
@@ -229,7 +228,7 @@ class _Wanted:
         return cls(noisy=sums, base=np.cumsum(sizes) - sizes, n_rows=n_rows, row=row)
 
     def need(self, counts: Floats) -> Floats:
-        """The marginals of real counts, which people are shared out by."""
+        """The marginals of real counts, by which people are allocated."""
         held = [np.bincount(own.group, weights=counts, minlength=len(own.value)) for own in self.noisy]
         return np.concatenate([*held, np.zeros(0)])
 
@@ -237,12 +236,12 @@ class _Wanted:
 def _kept(
     extension: Extension, level: int, span: slice, cells: Ints, pair_cell: Ints, place: Ints
 ) -> list[Inequality]:
-    """Edit rules (8.2.3) and bounds of every region of a batch; they pull, and the last edit of the leaves keeps them."""
+    """Edit rules (8.2.3) and bounds of every region of a batch; they are penalised here, and enforced by the last edit of the leaves."""
     n_places = span.stop - span.start
     kept = []
     for rule in extension.rules:
         if rule.coefficient.max() <= 0:
-            continue  # where it can hold, nobody is in these cells since the root
+            continue  # where this can hold, these cells are empty from the root on
         coefficient = rule.coefficient[cells][pair_cell]
         index = np.flatnonzero(coefficient)
         own = coefficient[index].astype(np.float64)
@@ -315,7 +314,7 @@ def _share_out(
 def _place_at_random(
     tables: _Classes, counts: Floats, person_start: Ints, person: Ints, draws: Draws, chosen: Ints
 ) -> None:
-    """Change places among the people of every class until they are as uneven as people placed by these expected counts."""
+    """Let the people of every class change places until they are as uneven as a random placement by these expected counts."""
     sizes = np.diff(tables.cell_start) * np.diff(tables.child_start)
     swap_people_inplace(
         person_start,
@@ -339,8 +338,8 @@ def fit_root(
 ) -> Floats:
     """Counts of the root near its answers, even where uniform counts are far from them.
 
-    A large row of many people is pulled towards even counts by its variance times the logarithm of how far it is from them. So counts are
-    fitted again with those that were found for what is expected, and the pull goes to zero (proximal point method).
+    A row with many people is pulled towards even counts by its variance times the logarithm of its distance from them. Counts are therefore
+    fitted again with the previous fit as the expected counts, so that the pull goes to zero (proximal point method).
     """
     counts = prior
     for _ in range(ROOT_ROUNDS):
@@ -351,7 +350,7 @@ def fit_root(
 def _draw_root(
     extension: Extension, own: SparseLevel, answers: Sequence[Ints], draws: Draws | None, run: Run
 ) -> tuple[SparseLevel, float]:
-    """The root: every class over all its possible and usual cells, by what its answers say one by one."""
+    """The root: every class is divided over all its possible and usual cells, according to each answer by itself."""
     class_of = extension.refinement.class_of
     people = np.zeros(extension.first.n_cells, dtype=np.int64)
     people[own.cell] = own.count
@@ -388,7 +387,7 @@ def _draw_root(
 
 
 def _shuffled(person: Ints, start: Ints) -> Ints:
-    """People of every class in an order that has nothing to do with their cells, the same for everybody."""
+    """People of every class in an order that is independent of their cells and always the same."""
     number = np.arange(len(person), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     table = np.repeat(np.arange(len(start) - 1), np.diff(start))

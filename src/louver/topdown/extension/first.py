@@ -1,9 +1,9 @@
-"""The release that is extended: verified, counted, and found to be a coarser view of the larger schema."""
+"""The release that is extended: it is verified, counted, and checked to be a coarser view of the larger schema."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from louver._arrays import Ints
+from louver._arrays import Bools, Ints
 from louver.errors import InputError
 from louver.release.first import read_first_manifest, topdown_promise
 from louver.release.manifest import MANIFEST, Manifest, is_plain, read_content
 from louver.run import Run
+from louver.schema.attribute import Attribute
+from louver.schema.validate import validated
 from louver.topdown.extension.options import ExtendOptions
-from louver.topdown.problem import Design, SparseLevel
-from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE
-from louver.topdown.spine.record import spine_table
+from louver.topdown.knowledge.implied import UNBOUNDED
+from louver.topdown.load import build_queries, cell_set, read_shares
+from louver.topdown.measuring.noise_plan import QueryPlan, make_plan
+from louver.topdown.options import TopDownOptions
+from louver.topdown.problem import Design, SparseLevel, Statement
+from louver.topdown.result import MEASUREMENTS_FILE, MICRODATA_FILE, STATEMENTS_FILE
+from louver.topdown.spine.arrange import spine_table
 
-__all__ = ["FirstRelease", "Refinement", "read_first", "refinement_of"]
+__all__ = ["FirstRelease", "Refinement", "plan_of_first", "read_first", "refinement_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,7 +41,7 @@ class FirstRelease:
     path : Path
     manifest : Manifest
     digest : str
-        The manifest's own hash, which binds all files.
+        The manifest's own hash, which covers all files.
     attributes : mapping of str to tuple of str
         Labels of each attribute.
     leaves : SparseLevel
@@ -118,7 +124,7 @@ def refinement_of(design: Design, attributes: Mapping[str, Sequence[str]], where
 def _view(
     name: str, old: Sequence[str], own: Mapping[str, Sequence[str]], given: Any, place: str
 ) -> tuple[str, dict[str, str]]:
-    """The attribute that stands for one of the first release, and the old label of each of its labels."""
+    """The attribute that stands for an attribute of the first release, and the old label for each of its labels."""
     if given is None:
         if set(own.get(name, ())) != set(old):
             message = (
@@ -163,11 +169,11 @@ def read_first(
             f"{path.name} is not a TopDown release; extend one.", file=path.name, option="extends"
         )
     if any(one.get("promise") == "extension" for one in manifest.promises):
-        message = f"{path.name} is an extension itself; extend the release that it extends, by all attributes at once."
+        message = f"{path.name} is an extension itself; extend the release that it extends, with all attributes at once."
         raise InputError(message, file=path.name, option="extends")
     digest = str(read_content(path)["digest"])
     if design.options.digest not in (None, digest):
-        message = f'{path.name} is another release than key "digest" says; correct one of them.'
+        message = f'{path.name} is not the release that key "digest" names; correct one of them.'
         raise InputError(message, file=path.name, option="digest")
     _check_regions(design, path, promise)
     attributes = {name: tuple(labels) for name, labels in promise["attributes"].items()}
@@ -196,7 +202,7 @@ def _check_regions(design: Design, path: Path, promise: Mapping[str, Any]) -> No
 
 
 def _has_spine(design: Design, path: Path, promise: Mapping[str, Any]) -> bool:
-    """Whether regions were arranged for areas in the same way, or in neither."""
+    """Whether regions were arranged for areas in the same way, or in neither of the two."""
     record = promise.get("spine")
     if record is None or design.arrangement is None:
         return record is None and design.arrangement is None
@@ -240,3 +246,78 @@ def _check_room(first: FirstRelease, refinement: Refinement, design: Design, whe
         words = first.in_words(int(first.leaves.cell[lost[0]]))
         message = f"{where}: structural zeros leave no cell for people whom {first.path.name} has with {words}; remove some."
         raise InputError(message, file=first.path.name, option="structural_zeros")
+
+
+def plan_of_first(first: FirstRelease, larger: Design, has_room: Bools) -> QueryPlan | None:
+    """The plan by which a first release was measured; None for measurements that were published by others.
+
+    Parameters
+    ----------
+    first : FirstRelease
+    larger : Design
+        Of the extension, which has the same regions.
+    has_room : ndarray of bool, shape (cells,)
+        Cells of the first release that exist in the larger schema; the others are treated as impossible.
+
+    Notes
+    -----
+    Public numbers that the estimate used (`covariates`) are not in a release, so simulations do without them: errors are then
+    overstated, never understated.
+    """
+    where = first.path.name
+    given = {**first.manifest.parameters, "covariates": [], "extended_by": None}
+    options = validated(TopDownOptions, given, where)
+    if options.published is not None or options.shares is None:
+        return None
+    attributes = tuple(Attribute(name=name, labels=labels) for name, labels in first.attributes.items())
+    queries, meanings = build_queries(options, attributes, where)
+    level_shares, query_shares = read_shares(options.shares, larger.spine, queries, where)
+    promise = next(one for one in first.manifest.promises if one.get("promise") == "topdown")
+    design = replace(
+        larger.without_source(),
+        options=options,
+        attributes=attributes,
+        is_possible=_possible(promise, attributes, where) & has_room,
+        queries=queries,
+        query_attributes=meanings,
+        level_shares=level_shares,
+        query_shares=query_shares,
+        statements=_statements(first.path, promise, attributes, larger),
+        budget=options.budget(where),
+        covariates=(),
+        extends="",
+    )
+    return make_plan(design)
+
+
+def _possible(promise: Mapping[str, Any], attributes: tuple[Attribute, ...], where: str) -> Bools:
+    """Cells that are not structural zeros of the first release."""
+    possible = cell_set({}, attributes, where)
+    for zero in promise["structural_zeros"]:
+        possible &= ~cell_set(zero, attributes, where)
+    return possible
+
+
+def _statements(
+    path: Path, promise: Mapping[str, Any], attributes: tuple[Attribute, ...], larger: Design
+) -> tuple[Statement, ...]:
+    """Invariants, and bounds with their values for every leaf."""
+    spine = larger.spine
+    table = pq.read_table(path / STATEMENTS_FILE)
+    leaves = pa.array(spine.leaves, pa.string())
+    found = []
+    for name, labels in promise["cells"].items():
+        cells = cell_set(labels, attributes, path.name)
+        lower = upper = np.zeros(0, dtype=np.int64)
+        level = len(spine.names) - 1
+        if name in promise["exact"]:
+            level = spine.level_of(promise["exact"][name])
+        else:
+            rows = table.filter(pc.equal(table["statement"], name))
+            place = pc.index_in(rows["region"].cast(pa.string()), value_set=leaves).to_numpy()
+            lower, upper = (np.full(len(leaves), most, dtype=np.int64) for most in (0, UNBOUNDED))
+            lower[place] = rows["lower"].to_numpy()
+            upper[place] = pc.fill_null(rows["upper"], UNBOUNDED).to_numpy()
+        kept = {attribute: tuple(own) for attribute, own in labels.items()}
+        found.append(Statement(name=name, level=level, cells=cells, labels=kept, lower=lower, upper=upper))
+    return tuple(found)

@@ -1,11 +1,10 @@
 """The errors of the numbers of an extension: both releases are simulated, one after the other.
 
 The numbers of an extension have the error of the first release, whose people it keeps, and their own. So a truth is drawn in two steps:
-of the first release, as its measurements have it (`errors.simulate`), then of the larger schema, as the extension's measurements share
-those people out. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after
-the other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the
-error that a level's numbers have on average. The extension's own noisy answers show whether the truth is rougher than the draws, in the
-same way.
+first of the first release, given its measurements (`errors.simulate`), then of the larger schema, given the extension's measurements of
+those people. Both releases are then measured again, with noise of the same distributions under public seeds, and estimated one after the
+other. Pairs of true and resulting numbers are used as for a first release (`errors.intervals`), in units of the average error of a level's
+numbers. The extension's own noisy answers show whether the truth is rougher than the draws, in the same way.
 
 Notes
 -----
@@ -23,23 +22,19 @@ import numpy as np
 from louver._arrays import Bools, Floats, Ints
 from louver.engine.engines import Engine
 from louver.run import Run
-from louver.topdown.errors.error_model import ErrorModel, calibrate_unions
 from louver.topdown.errors.intervals import (
     ENOUGH_VALUES,
-    POOLED,
     KnownError,
     Sample,
-    bias_by_size,
-    fit_classes,
     hash_of,
+    known_error,
     own_answers,
     residuals,
-    roughened,
 )
 from louver.topdown.errors.simulate import AssumedTruth, SimulatedCounts, public_seed
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.extension.estimation import estimate_classes
-from louver.topdown.extension.first_plan import plan_of_first
+from louver.topdown.extension.first import plan_of_first
 from louver.topdown.extension.problem import Extension
 from louver.topdown.measuring.noise_plan import QueryPlan
 from louver.topdown.measuring.true_counts import SealedCounts
@@ -49,13 +44,13 @@ from louver.topdown.result import MEASUREMENTS_FILE
 __all__ = ["simulate_extension"]
 
 MOST_NUMBERS = 1 << 21
-"""Approximate count of numbers of one query that are looked at in the leaves of a simulation."""
+"""Approximate count of numbers of one query that are examined in the leaves of a simulation."""
 
 FEWEST_RUNS = 2
-"""Simulations that are run however many numbers they have: the root has one of each."""
+"""Minimum number of simulations, because the root contributes one number of each kind to each."""
 
-FEWEST_PAIRS = 10  # pairs below which one answer's noise may stand for the error
-LEAST_SQUARE = 0.01  # mean square error of numbers that came out right in all simulations
+FEWEST_PAIRS = 10  # number of pairs below which the noise of one answer may be used as the error
+LEAST_SQUARE = 0.01  # mean square error of numbers that were right in all simulations
 
 Levels = tuple[SparseLevel, ...]
 
@@ -68,7 +63,8 @@ def simulate_extension(
     engine: Engine,
     run: Run | None = None,
 ) -> KnownError | None:
-    """Simulate both releases about as often as the extension's spec says; None if it says never, or the first was not measured by louver.
+    """Simulate both releases about as often as the extension's spec says; None if it asks for no simulations, or the first release was not
+    measured by louver.
 
     Parameters
     ----------
@@ -108,44 +104,11 @@ def simulate_extension(
         done += 1
     exact = max((s.level for s in first_plan.invariants if not s.labels), default=-1)
     units = _units(extension.plan, queries, samples, exact)
-    return _known(extension.plan, queries, units, samples, done)
-
-
-def _known(
-    plan: QueryPlan,
-    queries: Sequence[Query],
-    units: tuple[Floats, ...],
-    samples: dict[tuple[int, int], list[Sample]],
-    n_runs: int,
-) -> KnownError:
-    """The model that all pairs lead to."""
-    spine = plan.design.spine
-    model = ErrorModel(
-        levels=spine.names,
-        queries=tuple(query.name for query in queries),
-        classes={
-            (level, place): fit_classes(parts, units[level][:, place], units[level][:, place])
-            for (level, place), parts in samples.items()
-        },
-        unions={},
-    )
-    unions = {}
-    for place in range(len(queries)):
-        by_level = [samples[level, place] for level in range(spine.n_levels)]
-        unions[place] = calibrate_unions(model, spine, place, by_level, units, units, least_pairs=POOLED)
-    return KnownError(
-        problem=None,
-        queries=tuple(queries),
-        model=roughened(replace(model, unions=unions), samples),
-        own=units,
-        final=units,
-        simulations=n_runs,
-        bias=bias_by_size(plan, queries, samples),
-    )
+    return known_error(extension.plan, None, queries, (units, units), samples, done)
 
 
 def _has_room(extension: Extension) -> Bools:
-    """Cells of the first release that somebody in the larger schema can have."""
+    """Cells of the first release that are possible in the larger schema."""
     room = np.zeros(extension.first.n_cells, dtype=np.bool_)
     room[extension.refinement.class_of[extension.design.is_possible]] = True
     return room
@@ -166,7 +129,7 @@ def _extended(
 
 
 def _queries(design: Design) -> tuple[Query, ...]:
-    """Those with a table."""
+    """The queries with a table."""
     return tuple(query for query in design.published_queries if query.name != DETAILED)
 
 
@@ -207,7 +170,7 @@ def _samples(
     counts: tuple[Levels, Levels, Levels],
     noisy: tuple[NoisyCounts, NoisyCounts],
 ) -> Iterator[Sample]:
-    """Numbers of every query in whole families of a level: the true, the resulting and the published ones."""
+    """Numbers of every query in whole families of a level: true, resulting and published numbers."""
     true, found, published = (levels[level] for levels in counts)
     spine = plan.design.spine
     regions = np.arange(spine.sizes[level])

@@ -1,4 +1,4 @@
-"""The spec of an extension: that of TopDown, with the release it extends, what refines what, and edit rules.
+"""The spec of an extension: that of TopDown, with the release it extends, the attributes that refine others, and edit rules.
 
 [topdown]
 extends = "first"                        # release directory, relative to the spec
@@ -63,7 +63,7 @@ class HouseholdRuleOptions(Options):
     def _of_somebody(self) -> HouseholdRuleOptions:
         if (self.at_most == 0) != (self.of is None):
             raise PydanticCustomError(
-                OWN, 'needs "of", unless "at_most" is 0: nobody shall be in these cells'
+                OWN, 'needs "of", unless "at_most" is 0 and these cells are to be empty'
             )
         return self
 

@@ -61,14 +61,14 @@ class Extension:
     Parameters
     ----------
     plan : QueryPlan
-        Its design holds the bounds.
+        Includes the design, which holds the bounds.
     first : First
     refinement : Refinement
     rules : tuple of Rule
     marks : ndarray of int64, shape (cells,)
         A bit for every bound whose set a cell is in.
     household : Household or None
-        What ages must keep in leaves of one household.
+        Requirements on ages in leaves of one household.
     """
 
     plan: QueryPlan
@@ -95,7 +95,7 @@ class Extension:
         return replace(self, plan=plan, first=replace(self.first, path=Path(self.first.path.name)))
 
     def with_intervals(self, simulations: int | None) -> Extension:
-        """The same with another number of simulations for intervals; None for that of the spec."""
+        """The same with another number of simulations for intervals; None for the number in the spec."""
         if simulations is None:
             return self
         chosen = validated(RunOptions, {"intervals": simulations}).intervals
@@ -107,7 +107,7 @@ class Extension:
         return add_levels(self.design.spine, self.first.leaves, self.first.n_cells)
 
     def unusual(self) -> Bools:
-        """Cells that a rule empties, where the class of the first release has other possible cells: nobody is expected in them."""
+        """Cells that a rule empties while the class of the first release has other possible cells: nobody is expected in them."""
         emptied = np.zeros(self.design.n_cells, dtype=np.bool_)
         for rule in self.rules:
             if rule.coefficient.max() <= 0:
@@ -118,7 +118,7 @@ class Extension:
         return np.asarray(emptied & has_other[class_of])
 
     def bounds(self, level: int) -> list[tuple[Ints, Ints]]:
-        """What the bounds of the leaves add up to in the regions of a level: necessary, not sufficient."""
+        """The sums of the leaves' bounds in the regions of a level: necessary conditions, not sufficient ones."""
         spine = self.design.spine
         summed = []
         for statement in self.design.statements:
@@ -181,7 +181,7 @@ def read_rules(design: Design, where: str) -> tuple[Rule, ...]:
     names = [rule.name for rule in options.rules]
     names += [] if options.household is None else [gap.name for gap in options.household.gaps]
     if len(set(names)) < len(names):
-        raise InputError(f"{where}: two rules or gaps have one name; rename one.", option="rules")
+        raise InputError(f"{where}: two rules or gaps have the same name; rename one.", option="rules")
     rules = []
     for number, given in enumerate(options.rules, start=1):
         place = f'{where}: key "rules[{number}]"'
@@ -205,14 +205,14 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Household:
-    """How a leaf of one household is known, and what its ages must keep.
+    """How a leaf of one household is recognised, and the requirements on its ages.
 
     Parameters
     ----------
     head, members : ndarray of bool, shape (cells,)
     years : ndarray of int64, shape (cells,)
     apart_from_years : ndarray of int64, shape (cells,)
-        A number for everything except the age.
+        A number that identifies everything except the age.
     gaps : tuple of Gap
     """
 
@@ -274,7 +274,7 @@ def _read_gap(given: GapOptions, design: Design, head: Bools, members: Bools, pl
 
 
 def _years(name: str, design: Design, place: str) -> tuple[Ints, Ints]:
-    """The age of every cell, and a number for everything else."""
+    """The age of every cell, and a number that identifies everything else."""
     axis = next((axis for axis, one in enumerate(design.attributes) if one.name == name), None)
     if axis is None or not all(label.isdecimal() for label in design.attributes[axis].labels):
         message = f'{place}: key "years" must name an attribute whose labels are whole numbers.'

@@ -1,13 +1,13 @@
 """Bounds of a larger schema projected onto the smaller one before the smaller one is released.
 
-A first release that knows nothing of later bounds may have people who cannot keep them. `extended_by` names the spec of the extension:
+A first release that ignores later bounds may have people who cannot satisfy them. `extended_by` names the spec of the extension:
 its bounds, edit rules and structural zeros are projected onto the cells of the first schema by Fourier-Motzkin elimination, once for all
 leaves, with the bounds themselves as unknowns that are kept.
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), Problem 1, step 1; section 6.2. Classes of the first schema that can have the same kinds of finer
-cells are one unknown, and what no bound connects is projected apart.
+**Implements**: Abowd et al. (2019), Problem 1, step 1; section 6.2. Classes of the first schema that can have the same kinds of finer cells
+are one unknown, and parts that no bound connects are projected separately.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Part:
     rules: tuple[int, ...] = ()
 
     def project(self, design: Design, larger: Design) -> tuple[list[Statement], list[str]]:
-        """Statements about the first schema's cells in every leaf, and those that cannot be expressed."""
+        """Statements about the first schema's cells in every leaf, and the consequences that cannot be expressed as such."""
         names = [larger.statements[b].name for b in self.bounds]
         listed = f"{larger.spec.path.name}: {', '.join(names)}"
         incomplete = (
@@ -128,7 +128,7 @@ class _Part:
         for row in rows:
             own, given = row.coefficients[: len(self.groups)], row.coefficients[len(self.groups) :]
             if not any(own) or (not any(given) and min(own) >= 0):
-                continue  # bounds that agree with each other, and counts that are not negative
+                continue  # lower bounds do not exceed upper ones, and counts are not negative
             one = self._statement(design, larger, row, f"{listed} ({len(found) + 1})")
             if one is None:
                 is_complete = False
@@ -156,7 +156,7 @@ class _Part:
             alone |= set(inside) if len(inside) == 1 else set()
             low, high = len(self.groups) + number, len(self.groups) + len(self.bounds) + number
             limits += [row({**inside, low: -1}), row({**dict.fromkeys(inside, -1), high: 1}), row({low: 1})]
-        # A count that has a lower bound of its own is not negative anyway.
+        # A count with a lower bound of its own cannot be negative anyway.
         limits += [row({n_kept + i: 1}) for i in range(len(pairs)) if n_kept + i not in alone]
         for r in self.rules:
             limits.append(row({n_kept + i: int(self.kinds.ruled[r, k]) for i, (_, k) in enumerate(pairs)}))
@@ -165,7 +165,7 @@ class _Part:
         return (*found.equations, *opposite, *found.inequalities), found.is_exact
 
     def _statement(self, design: Design, larger: Design, row: LinearRow, name: str) -> Statement | None:
-        """A row as a bound on one set of cells in every leaf; None where it is none."""
+        """A row as a bound on one set of cells in every leaf; None if it has another form."""
         own = row.coefficients[: len(self.groups)]
         signs = {a for a in own if a}
         if signs not in ({1}, {-1}):
@@ -203,7 +203,7 @@ def _both(a: Statement, b: Statement) -> Statement:
 
 
 def _parts(kinds: _Kinds) -> Iterator[_Part]:
-    """Groups, bounds and rules by what connects them; groups that no bound touches are left out."""
+    """Groups, bounds and rules, divided into connected parts; groups that no bound touches are left out."""
     n_bounds = len(kinds.bounded)
     touches = np.vstack([kinds.bounded, kinds.ruled != 0]) @ kinds.allowed.T  # bounds and rules by groups
     waiting = set(range(n_bounds))
@@ -226,7 +226,7 @@ def _parts(kinds: _Kinds) -> Iterator[_Part]:
 
 
 def _labels(design: Design, cells: Bools) -> dict[str, tuple[str, ...]] | None:
-    """A set of cells by attributes and labels, impossible cells put in or left out as it suits; None where it is no product."""
+    """A set of cells by attributes and labels, with impossible cells added or left out as needed; None if it is not a product."""
     inside = cells.reshape(design.shape)
     product, labels = np.ones(design.shape, dtype=np.bool_), {}
     for axis, attribute in enumerate(design.attributes):

@@ -1,24 +1,24 @@
 """The final edit: leaves that break a bound or an edit rule are changed as little as possible.
 
-In every such leaf as few people as possible get another cell of their own class of the first release, so that all bounds hold and,
-where possible, all rules; nothing stated by the first release changes. The regions above are the sums of the leaves; for every person
-who was changed, someone nearby is changed the opposite way.
+In every such leaf, as few people as possible are given another cell of their own class of the first release, so that all bounds hold and,
+where possible, all rules; no number of the first release changes. The regions above are the sums of the leaves; for every person who was
+changed, someone nearby is changed in the opposite way.
 
-Edits that all go one way would show in the regions above: each is balanced by the opposite change of another person.
+Edits in the same direction would add up in the regions above, so each is balanced by the opposite change of another person.
 
-A leaf with more householders than homes loses some, and none gains any; a state would lose hundreds. So for every person who was
-changed, a person of the same class in the nearest region, in a leaf that needed no edit, is changed the opposite way, if that leaf keeps
-its bounds and rules: regions that hold both have what was estimated for them.
+For example, leaves with more householders than homes lose some, no leaf gains any, and a state would lose hundreds. So for every person who
+was changed, a person of the same class in the nearest region, in a leaf that needed no edit, is changed in the opposite way, if that leaf
+still satisfies its bounds and rules. Regions that contain both then keep their estimated counts.
 
-In leaves of one household ages, or else places in it, are changed until they fit the head's.
+In leaves of one household, ages (or else roles in the household) are changed until they fit the head's age.
 
 Notes
 -----
 **Implements**: Abowd et al. (2019), section 8.2.3, the edit phase after Fellegi & Holt, for items 4 to 6 (ERRATA T2) and for bounds that
-sharing out could not keep; items 8 to 10 follow.
-**Implements**: Abowd et al. (2019), section 8.2.2, for items 8 to 10, on a best-effort basis. The head stays the head, at any age that
-its class allows; beside a head of a given age everybody is judged alone, so the ages are tried in the order of the people who would
-have to change. Bounds and rules are broken by no more than before: cells that they treat alike are taken first.
+the allocation could not satisfy; items 8 to 10 follow. **Implements**: Abowd et al. (2019), section 8.2.2, for items 8 to 10, on a
+best-effort basis. The head remains the head, at any age that its class allows. Given the head's age, the other people are independent, so
+the head's ages are tried in ascending order of the number of people who would have to change. Bounds and rules are broken no more than
+before: cells that they treat alike are tried first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BROKEN = 1e4
 """Cost, in people changed, of leaving a rule broken by one person."""
 
 RARE = 1e-2
-"""Cost, in people changed, of moving to a kind that no one in the class has: of several ways the likeliest is taken."""
+"""Cost, in people changed, of moving to a kind that no one in the class has, so that the most likely of several ways is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,9 @@ class Edits:
     Parameters
     ----------
     broken_before, broken_after : mapping of str to int
-        For every bound, rule and gap the leaves that break it; no bound is broken afterwards.
+        For every bound, rule and gap, the number of leaves that break it; no bound is broken afterwards.
     leaves : int
-        Leaves in which somebody was changed.
+        Number of leaves in which somebody was changed.
     people : int
         People changed.
     """
@@ -70,7 +70,7 @@ class Edits:
 
 
 def check_extendable(extension: Extension, run: Run | None = None) -> None:
-    """Refuse bounds that no extension of the first release can keep; nothing has been spent.
+    """Refuse bounds that no extension of the first release can satisfy; nothing has been spent yet.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
         if run is not None:
             run.check()
         span = slice(first.start[leaf], first.start[leaf + 1])
-        # No one is missing, and everyone has a kind that no bound limits here.
+        # No people are missing, and all have a kind that no bound limits here.
         is_limited = (in_set & (known.upper[bounds, leaf] < UNBOUNDED)[:, None]).any(axis=0)
         if (
             not known.lower[bounds, leaf].any()
@@ -98,14 +98,15 @@ def check_extendable(extension: Extension, run: Run | None = None) -> None:
         if _reassigned(known, leaf, first.cell[span], first.count[span], allowed, None) is None:
             code = extension.design.spine.leaves[leaf]
             message = (
-                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot keep the bounds, '
+                f'the people whom {extension.first.path.name} has in {extension.design.spine.names[-1]} "{code}" cannot '
+                "satisfy the bounds, "
                 "whatever their other attributes; correct the bounds, or state them in the first release's spec."
             )
             raise InfeasibleError(message, clash=(leaf,))
 
 
 def repair(extension: Extension, leaves: SparseLevel, run: Run | None = None) -> tuple[SparseLevel, Edits]:
-    """Edit all leaves that break something: for bounds and rules first, then for ages in leaves of one household."""
+    """Edit all leaves that break something: first bounds and rules, then ages in leaves of one household."""
     known, household = Constraints.of(extension), extension.household
     if not known.names and household is None:
         return leaves, Edits(broken_before={}, broken_after={}, leaves=0, people=0)
@@ -142,7 +143,7 @@ def _broken(extension: Extension, known: Constraints, leaves: SparseLevel) -> di
 
 @dataclass(slots=True)
 class _Editor:
-    """The leaves during editing; which were edited, and how many people changed."""
+    """The leaves during editing, which of them were edited, and how many people were changed."""
 
     extension: Extension
     leaves: SparseLevel
@@ -187,7 +188,7 @@ def _reassigned(
     held: Ints | None,
     rare: Floats | None = None,
 ) -> Ints | None:
-    """People of each class by kind (classes, kinds) that keep the bounds and, at a price, the rules; None if none do.
+    """People of each class by kind (classes, kinds) that satisfy the bounds and, at a price, the rules; None if impossible.
 
     Relative to the current people `held`, as few as possible move.
     """
@@ -201,7 +202,7 @@ def _reassigned(
     rows = known.coefficient[: known.n_bounds + n_rules][:, kind]
     now = np.zeros(n) if held is None else held[place, kind].astype(np.float64)
     price = np.ones(n) if rare is None else 1.0 + RARE * rare[classes[place], kind]
-    # Unknowns: people, people who moved in, and by how much each rule is broken.
+    # Unknowns: people, people who moved in, and the excess over each rule.
     matrix = np.zeros((n_classes + n + len(rows), 2 * n + n_rules))
     matrix[place, np.arange(n)] = 1.0
     matrix[n_classes : n_classes + n, :n] = -np.eye(n)
@@ -228,7 +229,7 @@ def _reassigned(
 def _edit_leaf(
     extension: Extension, known: Constraints, finder: Finder, rare: Floats, leaf: int, people: People
 ) -> tuple[People, int]:
-    """The people of a leaf with as few changed as possible, and how many those are."""
+    """The people of a leaf with as few changes as possible, and the number of people changed."""
     cells, counts = np.array(list(people), dtype=np.int64), np.array(list(people.values()), dtype=np.int64)
     classes, place = np.unique(extension.refinement.class_of[cells], return_inverse=True)
     kinds = known.kind_of[cells]
@@ -259,7 +260,7 @@ def _moves(held: Ints, wanted: Ints) -> Iterator[tuple[int, int, int]]:
 
 
 def _replaced(leaves: SparseLevel, edited: dict[int, tuple[Ints, Ints]]) -> SparseLevel:
-    """The leaves with some of them in a new state."""
+    """The leaves, some of them replaced by their edited state."""
     if not edited:
         return leaves
     parts, begun = [], 0
@@ -278,7 +279,7 @@ People = dict[int, int]
 def settle(
     household: Household, known: Constraints, finder: Finder, class_of: Ints, leaf: int, people: People
 ) -> tuple[People, int]:
-    """A leaf of one household in which as many people as possible fit and few were changed, and how many were changed."""
+    """A leaf of one household in which as many people as possible fit after few changes, and the number of people changed."""
     cells = np.array(list(people), dtype=np.int64)
     counts = np.array(list(people.values()), dtype=np.int64)
     head = int(cells[household.head[cells]][0])
@@ -320,7 +321,7 @@ class _Leaf:
         self.people[new] = self.people.get(new, 0) + 1
 
     def place_all(self, cells: list[int], age: int) -> int:
-        """Move everyone in some cells to fitting ones; each move may make room for others. Returns how many people found none."""
+        """Move everyone in some cells to fitting ones; each move may make room for others. Returns how many people fit nowhere."""
         n_left = sum(self.people[cell] for cell in cells)
         while n_left:
             left = {cell: self.place(cell, age) for cell in cells}
@@ -330,7 +331,7 @@ class _Leaf:
         return n_left
 
     def place(self, cell: int, age: int) -> int:
-        """Move everyone in a cell to one that fits a head of this age; returns how many people found none."""
+        """Move everyone in a cell to one that fits a head of this age; returns how many people fit nowhere."""
         found = self.finder.cells(int(self.class_of[cell]))
         found = found[self.household.members[found] & ~self.household.head[found]]
         found = found[~self.household.misfits(found, np.full(len(found), age)).any(axis=0)]
@@ -346,7 +347,7 @@ class _Leaf:
         return 0
 
     def _excess(self, cell: int, found: Ints) -> Ints:
-        """How much more some bound or rule is broken if one person is moved to each of the given cells."""
+        """For each of the given cells, by how much more bounds or rules would be broken if one person moved there."""
         kinds = self.finder.kind_of
         now = np.array(list(self.people), dtype=np.int64)
         counts = np.array(list(self.people.values()), dtype=np.int64)

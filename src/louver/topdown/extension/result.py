@@ -84,7 +84,7 @@ class ExtendedRelease(TopDownRelease):
         )
 
     def _covariates(self) -> list[dict[str, str]]:
-        """Those of the first release; an extension has none of its own."""
+        """The covariates of the first release; an extension has none of its own."""
         return list(self.extension.first.manifest.results.get("covariates", ()))
 
     def _privacy(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class ExtendedRelease(TopDownRelease):
         }
 
     def _rule_promises(self) -> list[dict[str, Any]]:
-        """In how many leaves each edit rule is still broken."""
+        """The number of leaves in which each edit rule is still broken."""
         rules = self.extension.options.rules
         if not rules:
             return []
@@ -154,7 +154,7 @@ class ExtendedRelease(TopDownRelease):
         ]
 
     def _household_promises(self) -> list[dict[str, Any]]:
-        """In how many leaves of one household each gap in years is still broken."""
+        """The number of leaves of one household in which each gap in years is still broken."""
         given = self.extension.options.household
         if given is None or not given.gaps:
             return []

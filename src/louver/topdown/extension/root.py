@@ -1,8 +1,8 @@
 """Posterior means of the root's noisy answers one by one: it has no parent to resemble, and most rows of its fine marginals are empty.
 
-Set to zero where they are below it, noisy answers of empty rows would add people, whom exact sums then take from the large rows. So
-each answer is replaced by its posterior mean, and counts by its posterior variance. How many rows are empty or small is learnt from the
-answers of the query themselves.
+If negative answers were simply set to zero, the noisy answers of empty rows would add people, whom exact sums then take from the large
+rows. So each answer is replaced by its posterior mean, weighted by its posterior variance. The proportions of empty and small rows are
+learnt from the answers of the query.
 
 Notes
 -----
@@ -20,9 +20,9 @@ from louver.topdown.estimation.noise_tables import PROBABILITIES
 
 __all__ = ["posterior_of_answers"]
 
-N_CLASSES = 12  # classes of sizes, by logarithm; and one for zero
-LARGE = 10.0  # standard deviations from which on an answer is left as it is
-REACH = 20.0  # standard deviations that small counts can have
+N_CLASSES = 12  # classes of sizes, by logarithm, besides the class of zero
+LARGE = 10.0  # standard deviations above which an answer is left unchanged
+REACH = 20.0  # largest size of small counts, in standard deviations
 N_STEPS = 100  # steps of the EM algorithm
 PSEUDO_COUNT = 0.5
 LEAST_VARIANCE = 0.25
@@ -39,7 +39,7 @@ def posterior_of_answers(
     noise : Distribution
         The noise that was added to each of them.
     uniform : ndarray of float64, shape (rows,), optional
-        Between 0 and 1: takes the count with so much of the posterior below it in place of the mean.
+        Between 0 and 1: takes this quantile of the posterior in place of the mean.
     """
     deviation = float(np.sqrt(noise.variance))
     mean, variance = answers.astype(np.float64), np.full(len(answers), float(noise.variance))

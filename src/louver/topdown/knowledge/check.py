@@ -1,12 +1,11 @@
 """Checking public knowledge before any budget is spent.
 
-Answers: is it consistent, what does it imply, which statements have consequences that cannot be derived completely, which clash, and can a
-given table be extended to the leaves? The records are never opened.
+Finds out whether it is consistent, what it implies, which statements have consequences that cannot be derived completely, which statements
+clash, and whether a given table can be extended to the leaves. The records are never opened.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from louver._arrays import Ints
+from louver._html import JsonText
 from louver.data.read import open_source
 from louver.data.tabulate import read_text, tabulate
 from louver.errors import InfeasibleError, InputError, printable
@@ -44,7 +44,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnowledgeCheck:
+class KnowledgeCheck(JsonText):
     """The consequences of public knowledge, and whether it is consistent.
 
     Parameters
@@ -55,17 +55,17 @@ class KnowledgeCheck:
     kind : DerivedKind
         Whether the derived consequences are complete, and integral.
     outside : tuple of str
-        Statements that keep it from being complete.
+        Statements that prevent the consequences from being complete.
     crossing : tuple of str
-        The reason, in words: which two statements cause it.
+        The reason, in words: the two statements that cause it.
     types : int
         Number of types the statements divide the cells into.
     constrained : mapping of str to int
-        For each level, the regions that are constrained at all.
+        For each level, the number of regions that are constrained at all.
     implied : tuple of str
         Bounds on sets of types at the root, in words.
     violation : Violation or None
-        Why a given table cannot be extended; None if it can be or none was given.
+        The reason why a given table cannot be extended; None if it can be or none was given.
     """
 
     is_consistent: bool
@@ -86,10 +86,6 @@ class KnowledgeCheck:
     def to_dict(self) -> dict[str, Any]:
         """The findings for programs."""
         return {**asdict(self), "kind": str(self.kind), "passed": self.passed}
-
-    def to_json(self) -> str:
-        """The same as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def __repr__(self) -> str:
         lines = [f"Public knowledge: {'consistent' if self.is_consistent else 'CONTRADICTORY'}, {self.kind}"]
@@ -114,7 +110,7 @@ def check_knowledge(
     ----------
     plan : QueryPlan
     invariants : mapping, optional
-        Known values of invariants; the others are taken as unknown.
+        Known values of invariants; the others are assumed to be unknown.
     table : (level, region, counts), optional
         Counts (cells,) of a region, to be tested for an extension to its leaves (Problem 2).
     """
@@ -176,7 +172,7 @@ def read_values(plan: QueryPlan, path: Path) -> dict[str, Ints]:
         known[place[name][region]] = int(value)
     for name, known in values.items():
         if (known < 0).any():
-            message = f'{path.name} does not have all regions of invariant "{name}"; give each one row.'
+            message = f'{path.name} does not have all regions of invariant "{name}"; give one row for each.'
             raise InputError(message, file=path.name)
     return values
 
@@ -228,8 +224,8 @@ def crossing_words(plan: QueryPlan, kind: DerivedKind | None = None) -> tuple[st
         if not is_laminar([plan.mask_of(a), plan.mask_of(b)])
     ]
     problems += [
-        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: together with those it '
-        "cannot be derived completely (Theorem 1)"
+        f'"{s.name}" is stated above the leaves about several of the sets that other statements divide: what the two imply '
+        "together cannot be derived completely (Theorem 1)"
         for s in plan.design.statements
         if s.level < last and plan.mask_of(s) != everything and plan.mask_of(s).bit_count() > 1
     ]

@@ -1,4 +1,4 @@
-"""Which statements contradict each other: a smallest set of them, below the first region where a contradiction shows.
+"""Finds which statements contradict each other: a smallest set of them, below the first region where a contradiction appears.
 
 If all consequences for the regions above can be derived, a set of statements is tested by deriving them. Where statements cross and the
 tree is small, an integer program over the leaves decides instead: it is exact, and takes a millisecond where elimination takes a second.
@@ -87,7 +87,7 @@ def find_clash(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[Clash, 
 
 
 def _first_contradiction(plan: QueryPlan, invariants: Mapping[str, Ints]) -> tuple[int, int]:
-    """Level and number of the region where a contradiction shows, with nothing above it."""
+    """Level and number of the topmost region where a contradiction appears."""
     spine = plan.design.spine
     statements = list(plan.statements(invariants))
     if _is_small(spine) and classify(plan.n_types, statements) is DerivedKind.CROSSING:

@@ -1,14 +1,14 @@
 """Public knowledge beyond nested sets: bounds of the regions above by elimination, and which statements make that impossible.
 
-Statements about sets of types that cross have consequences that no sum of bounds finds. In a small tree the vectors that the children
-of a region can add up to are found by Fourier-Motzkin elimination, child by child; if the bounds on sets of types express all of it, and
-every step preserves integrality, the derived bounds are complete. Otherwise they are only necessary, and the failsafe covers the rest.
+Statements about crossing sets of types have consequences that adding up bounds does not find. In a small tree the vectors that the children
+of a region can add up to are found by Fourier-Motzkin elimination, child by child; if bounds on sets of types express them fully, and every
+step preserves integrality, the derived bounds are complete. Otherwise they are only necessary, and the failsafe covers the rest.
 
 `leaf_bounds` says what one leaf implies about itself: bounds on every set of types, from bounds on some of the sets.
 
 Notes
 -----
-**Implements**: Abowd et al. (2019), sections 6.2 and 7.1, appendix D; Theorems 1 and 2 say why there is a guard.
+**Implements**: Abowd et al. (2019), sections 6.2 and 7.1, appendix D; Theorems 1 and 2 are the reason for the guard.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 MAX_SUMS = 64
-"""Regions below the root that are added up by elimination; each takes up to a second."""
+"""Maximum number of regions below the root that are added up by elimination; each takes up to a second."""
 
 MAX_ELIMINATED_TYPES = 4
 
@@ -119,7 +119,7 @@ def _as_inequalities(known: Projection) -> list[LinearRow]:
 
 
 def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
-    """The vectors that vectors of several regions add up to; and whether whole sums always come from whole vectors."""
+    """The possible sums of the vectors of several regions, and whether whole sums always come from whole vectors."""
     total, is_exact = parts[0], True
     for part in parts[1:]:
         if not (total.is_feasible and part.is_feasible):
@@ -145,7 +145,7 @@ def _sum(parts: Sequence[Projection], n_types: int) -> tuple[Projection, bool]:
 
 
 def _tighten(known: Projection, n_types: int, lower: Ints, upper: Ints) -> bool:
-    """Tighten the bounds of one region, in place, to what its vectors reach; return whether they express everything known."""
+    """Tighten the bounds of one region, in place, to the range of its vectors; return whether they express everything known."""
     if not known.is_feasible:
         lower[0], upper[0] = 1, 0
         return True
@@ -209,7 +209,7 @@ def leaf_bounds(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) ->
 
     Notes
     -----
-    **Implements**: for laminar sets, bottom up: parts that were not bounded together yet are independent;
+    **Implements**: for laminar sets, bottom up: parts that have not been bounded together yet are independent;
     a bound [a, b] on their union A gives upper(S) = min(upper(S), b - lower(A - S)) and, from below,
     lower(S) = max(lower(S), a - upper(A - S)) for S within A.
     """
@@ -219,7 +219,7 @@ def leaf_bounds(n_types: int, masks: Sequence[int], lower: Ints, upper: Ints) ->
 
 
 def _kinds(lower: Ints, upper: Ints) -> tuple[Ints, Ints, Ints]:
-    """Distinct statements about leaves, and which of them each leaf has; most leaves, for example, have no facility of any kind."""
+    """Distinct combinations of statements about leaves, and the one that each leaf has; most leaves, for example, have no facility."""
     rows = np.hstack([np.zeros((len(lower), 1), dtype=np.int64), lower, upper])
     order = np.lexsort(rows.T)
     is_new = np.r_[True, (rows[order[1:]] != rows[order[:-1]]).any(axis=1)]

@@ -4,11 +4,10 @@ Cells are divided into *types*. A statement bounds the number of people in a set
 fixes it. The question is which type counts x of a region can be divided among its leaves so that every
 statement holds, in integers.
 
-Where the sets stated about leaves are nested or disjoint (laminar), the answer is: those with
-lower(S) <= x(S) <= upper(S) for every set S of types, and the bounds of a region are the sums of its
-children's, cut by what is stated about the region itself. Two exact crossing margins, two by two, are also
-complete (Lemma 1). Other crossing statements are worked out by elimination where the tree is small (`crossing`); otherwise only
-necessary conditions are derived, and `kind` says so.
+Where the sets stated about leaves are nested or disjoint (laminar), the answer is: those with lower(S) <= x(S) <= upper(S) for every set S
+of types, and the bounds of a region are the sums of its children's, cut by what is stated about the region itself. Two exact crossing
+margins, two by two, are also complete (Lemma 1). Other crossing statements are handled by elimination where the tree is small
+(`elimination`); otherwise only necessary conditions are derived, and `kind` says so.
 
 Notes
 -----
@@ -64,10 +63,10 @@ __all__ = [
 MAX_TYPES = 10
 """Maximum number of types in a problem: every region carries 2^types bounds."""
 
-LEAF_CHUNK, PARENT_CHUNK = 4096, 512  # leaves, and parents of leaves, whose bounds are worked out at once
+LEAF_CHUNK, PARENT_CHUNK = 4096, 512  # leaves, and parents of leaves, whose bounds are computed together
 
 MOST_HELD = 4096
-"""Most parents of leaves whose bounds are kept, 2^(types + 4) bytes each; beyond that, bounds are derived again on request."""
+"""Maximum number of parents of leaves whose bounds are kept, 2^(types + 4) bytes each; beyond it, bounds are derived again on request."""
 
 
 class DerivedKind(StrEnum):
@@ -223,8 +222,8 @@ def derive(
     statements : sequence of LevelStatements
         One for each level, the root first.
     above_leaves : bool
-        False leaves out what follows for regions above the leaves, so that only what is stated about a region
-        binds it. For tests of the failsafe.
+        False leaves out the consequences for regions above the leaves, so that a region is bound only by statements about itself. For tests
+        of the failsafe.
 
     Raises
     ------
@@ -279,12 +278,12 @@ def derive(
 def _by_elimination(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], above: list[Bounds | None]
 ) -> tuple[DerivedKind, list[Bounds | None]]:
-    """Bounds of crossing statements, sharpened where the tree is small enough, and how strong they then are."""
+    """Bounds of crossing statements, sharpened where the tree is small enough, and their strength."""
     found = eliminate(
         spine,
         n_types,
         [_rows(n_types, stated, n) for stated, n in zip(statements, spine.sizes, strict=True)],
-        [bounds for bounds in above if bounds is not None],  # all of them, for crossing statements
+        [bounds for bounds in above if bounds is not None],  # all levels, for crossing statements
     )
     if found is None:
         return DerivedKind.CROSSING, above
@@ -350,7 +349,7 @@ def _binds(lower: Ints, upper: Ints) -> bool:
 def _parents_of_leaves(
     spine: RegionTree, n_types: int, statements: Sequence[LevelStatements], *, is_held: bool
 ) -> tuple[Bounds | None, bool, Bounds]:
-    """Bounds of the level above the leaves, None unless they are to be kept; whether they bind; and their sums for the level above."""
+    """Bounds of the level above the leaves, None unless they are to be kept; also whether they bind, and their sums for the level above."""
     level, held, is_bound = spine.n_levels - 2, [], False
     lower = np.zeros((spine.sizes[max(0, level - 1)], 1 << n_types), dtype=np.int64)
     upper = np.zeros_like(lower)

@@ -1,1 +1,1 @@
-"""Measuring: the noise of every query, the one pass over the records, and the sealed measurements."""
+"""Measuring: the noise of every query, the single pass over the records, and the sealed measurements."""

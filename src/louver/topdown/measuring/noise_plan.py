@@ -1,4 +1,4 @@
-"""What is measured with which noise, and the estimation problem that follows. All of it public.
+"""What is measured, with which noise, and the resulting estimation problem. All of this is public.
 
 Notes
 -----
@@ -33,11 +33,11 @@ __all__ = ["MeasuredQuery", "QueryPlan", "make_plan", "measurable", "sensitivity
 NOT_IN_REQUEST = {
     "topdown.bounds": "they are public and constrain the estimate; no true answer and no noise depends on them",
     "topdown.covariates": "they are public and enter the estimate's prior; no true answer and no noise depends on them",
-    "topdown.extended_by": "it names more bounds, which are public",
-    "topdown.spine": "it decides which regions there are, and these are in the request",
+    "topdown.extended_by": "it adds bounds, which are public",
+    "topdown.spine": "it determines the regions, which are part of the request",
     "topdown.published": "such measurements are only used for estimation and never made here",
     "topdown.acknowledge_invariants": "it permits measuring a spec in addition to others, and changes no measurement",
-    "topdown.estimator": "it works on what was measured",
+    "topdown.estimator": "it applies to measurements already made",
     "topdown.shrink": "likewise",
     "topdown.intervals": "likewise",
     "source.file": "where the records lie; the ledger's keyed hash binds the records themselves",
@@ -55,7 +55,7 @@ class MeasuredQuery:
     loss: Loss
     distribution: Distribution
     stated: float | None = None
-    """The variance stated by a third party for noise that louver did not draw."""
+    """The variance that a third party states for noise that louver did not draw."""
 
     @property
     def variance(self) -> float:
@@ -95,7 +95,7 @@ class QueryPlan:
 
     @property
     def epsilon_delta(self) -> tuple[Fraction, Fraction] | None:
-        """A rho loss as epsilon at the spec's delta, rounded up; None for a pure epsilon loss."""
+        """A loss in rho converted to epsilon at the spec's delta, rounded up; None for a loss in pure epsilon."""
         if self.loss.measure is Measure.EPSILON or self.design.options.delta is None:
             return None
         delta = fraction_of(self.design.options.delta, "delta")
@@ -103,7 +103,7 @@ class QueryPlan:
 
     @property
     def promise(self) -> tuple[Fraction, Fraction] | None:
-        """Epsilon and delta of this one release, where its noise was chosen by composing all queries."""
+        """Epsilon and delta of this release alone, if its noise was chosen by composing all queries."""
         return self.design.options.promise("topdown")
 
     @property
@@ -113,7 +113,7 @@ class QueryPlan:
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What the invariants disclose, in words: neighbours agree on it."""
+        """What the invariants disclose, in words: everything on which neighbours agree."""
         disclosed = []
         is_changed = self.loss.neighbours is Relation.CHANGE_RECORD
         for statement in self.invariants:
@@ -250,7 +250,9 @@ def make_plan(design: Design) -> QueryPlan:
     design = _composed(design)
     by_name = {query.name: query for query in design.queries}
     measured = []
-    is_paid = design.options.published is None  # shares of published measurements need not add up to a budget
+    is_paid = (
+        design.options.published is None
+    )  # the shares of published measurements need not add up to a budget
     losses: tuple[Loss, ...] = ()
     if is_paid:
         losses = split(design.budget, design.level_shares)
@@ -283,7 +285,7 @@ def _stated_variance(design: Design, level: int, query: str) -> float | None:
 
 
 def _composed(design: Design) -> Design:
-    """The design with the rho that its measured queries may lose together, where it promises an epsilon and a delta."""
+    """The design with the total rho that its measured queries may spend, if it promises an epsilon and a delta."""
     promise = design.options.promise("topdown")
     shares = [
         level_share * design.query_shares[level][query.name]
@@ -295,7 +297,7 @@ def _composed(design: Design) -> Design:
         return design
     changed: Changes = (
         (1, sensitivity(design.budget.neighbours)[1]),
-    )  # this many rows of a query, by one each
+    )  # the number of rows of a query that change, by one each
     rho = largest_rho(*promise, shares, [[changed] * len(shares)])
     return replace(design, budget=replace(design.budget, amount=rho))
 
@@ -308,14 +310,14 @@ def _has_neighbours(design: Design) -> bool:
     deepest = np.full(design.n_cells, -1)  # level of the finest invariant that counts a cell
     kept = np.zeros(
         design.n_cells, dtype=np.int64
-    )  # cells with one number are counted by the same invariants
+    )  # cells with equal numbers are counted by the same invariants
     for statement in invariants:
         deepest = np.where(statement.cells, np.maximum(deepest, statement.level), deepest)
         kept = np.unique(kept * 2 + statement.cells, return_inverse=True)[1]
     deepest, kept = deepest[design.is_possible], kept[design.is_possible]
     if design.budget.neighbours is Relation.ADD_REMOVE_RECORD:
         return bool((deepest < 0).any())
-    # A record may change to another such cell, or move to another leaf of one region that its invariants look at.
+    # A record may change to another such cell, or move to another leaf of the same region of its invariants.
     n_leaves = design.spine.sizes[-1]
     regions = np.array([1, *design.spine.sizes])[deepest + 1]
     return len(np.unique(kept)) < len(kept) or bool((regions < n_leaves).any())
@@ -341,7 +343,7 @@ def measurable(design: Design) -> Bools:
 
 
 def _is_known(design: Design, level: int, query: Query) -> bool:
-    """Whether invariants of this level or below give every row of a query exactly; published measurements are kept all the same."""
+    """Whether invariants of this level or below give every row of a query exactly; published measurements are kept in any case."""
     if design.options.published is not None:
         return False
     exact = [s.cells for s in design.statements if s.is_invariant and s.level >= level]
@@ -352,8 +354,8 @@ def _is_known(design: Design, level: int, query: Query) -> bool:
 def _choose_types(design: Design) -> tuple[Ints, int]:
     """Divide the cells so that every statement covers whole types.
 
-    Where a query that every level measures divides them at least as finely into few parts, its rows are taken,
-    because type counts that are measured need no extra work.
+    If a query measured at every level divides them at least as finely into few parts, its rows become the types, because measured type
+    counts need no extra work.
     """
     signature = np.zeros(design.n_cells, dtype=np.int64)
     for statement in design.statements:

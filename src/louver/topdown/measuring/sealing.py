@@ -1,8 +1,8 @@
-"""Measurements in a folder: paid for once, whatever happens, and never mixed with those of another spec.
+"""Measurements in a folder: paid for exactly once, whatever happens, and never mixed with those of another spec.
 
 The folder holds `request.json` (the request), `invariants.parquet`, `measurements/` and, while levels are
 estimated, `checkpoints/`; and `shares.json` for a spec that leaves its shares to louver: they are fixed there before the debit is
-reserved, and any run that continues this one, on any machine, takes them from there.
+reserved, and any run that continues this one, on any machine, reads them from there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SHARES_FILE = "shares.json"
 
 
 def measure_into(plan: QueryPlan, folder: Path, ledger: Ledger, run: Run | None = None) -> Measurements:
-    """Measurements and invariants in `folder`, paid for once; nothing is done if they are there already."""
+    """Measurements and invariants in `folder`, paid for once; nothing is done if they already exist."""
 
     def exact(levels: Sequence[Histograms]) -> dict[str, Ints]:
         values = invariant_values(plan, levels)
@@ -143,7 +143,7 @@ def measure_paid(
 
 
 def _note_shares(plan: QueryPlan, folder: Path) -> None:
-    """Write the shares that were chosen; those already there were read, and are the same."""
+    """Write the chosen shares; if the file exists, they were read from it and are the same."""
     assert plan.design.options.shares is not None
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / SHARES_FILE) as sink:
@@ -151,7 +151,7 @@ def _note_shares(plan: QueryPlan, folder: Path) -> None:
 
 
 def noted_shares(*folders: Path) -> SharesOptions | None:
-    """Shares that were chosen for the measurements or the release in one of these folders; None if none records them.
+    """The shares chosen for the measurements or the release in one of these folders; None if no folder records them.
 
     Raises
     ------

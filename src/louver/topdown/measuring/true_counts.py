@@ -1,4 +1,4 @@
-"""Measuring: one pass over the records, noise drawn once, and the exact values that policy makes public.
+"""Measuring: one pass over the records, noise drawn once, and the exact values that are public by policy.
 
 The functions that take a `Design` and return true counts work on confidential data; only a file of measurements and the
 invariants may leave them.
@@ -76,12 +76,12 @@ def _source(design: Design) -> Any:
 
 
 def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[LevelOnDisk, ...]:
-    """Count the records of every region, level by level, in files without names in a private folder. Confidential.
+    """Count the records of every region, level by level, in unnamed files in a private folder. Confidential.
 
     Raises
     ------
     InputError
-        On a record outside the public domain: a value or a region that is not listed; or on too many people.
+        On a record outside the public domain (a value or a region that is not listed), or if there are too many people.
 
     Notes
     -----
@@ -92,10 +92,10 @@ def true_levels(design: Design, folder: Path, run: Run | None = None) -> tuple[L
     return store_levels(design.spine, _true_counts(design, folder, run), design.n_cells, folder, run)
 
 
-def true_leaves(design: Design, run: Run | None = None) -> SparseLevel:
-    """The histograms of the leaves, in memory: for records that represent several people."""
+def true_leaves(design: Design) -> SparseLevel:
+    """The histograms of the leaves, in memory, for records that represent several people."""
     with Scratch() as scratch:
-        return true_levels(design, scratch.path, run)[-1].whole()
+        return true_levels(design, scratch.path)[-1].whole()
 
 
 def _true_counts(design: Design, folder: Path, run: Run) -> SortedCounts:
@@ -119,14 +119,14 @@ def _true_counts(design: Design, folder: Path, run: Run) -> SortedCounts:
             cell = np.ravel_multi_index(tuple(part.codes[:, len(columns) :].T), design.shape)
             n_people += part.total
             if n_people >= UNBOUNDED:
-                message = f"the source counts {UNBOUNDED:,} people or more; release smaller parts."
+                message = f"the source has {UNBOUNDED:,} people or more; release smaller parts."
                 raise InputError(message, option="source")
             counts.add(leaf * design.n_cells + cell, part.counts)
     return counts
 
 
 def _region_attributes(design: Design) -> tuple[Attribute, ...]:
-    """Region columns with the labels of the public list, so that no other is accepted."""
+    """Region columns with the labels of the public list, so that no other label is accepted."""
     columns = design.geography_columns
     if len(columns) == 1:
         return (Attribute(name=columns[0], labels=design.spine.leaves),)
@@ -138,7 +138,7 @@ def _region_attributes(design: Design) -> tuple[Attribute, ...]:
 
 
 def _leaf_finder(design: Design, regions: tuple[Attribute, ...]) -> Callable[[Ints], Ints]:
-    """From the codes of region columns (rows, columns) to the leaf of each row, -1 where the combination of labels is not a leaf."""
+    """A function from codes of region columns (rows, columns) to the leaf of each row; -1 if the combination of labels is no leaf."""
     if not regions:
         return lambda codes: np.zeros(len(codes), dtype=np.int64)
     if len(regions) == 1:
@@ -319,7 +319,7 @@ class SealedCounts:
 
 @lru_cache(maxsize=2)
 def _footer(path: Path, changed: int) -> pq.FileMetaData:
-    """A file's row-group metadata, read once: a nation's measurements have a hundred thousand row groups."""
+    """A file's row-group metadata, read once: the measurements of a nation have a hundred thousand row groups."""
     return pq.read_metadata(path)
 
 
@@ -338,7 +338,7 @@ class LevelOnDisk:
         self._pairs = PairFile(folder)
         self._start = np.zeros(
             n_regions + 1, dtype=np.int64
-        )  # lengths, shifted by one place, until everything is written
+        )  # lengths, shifted by one position, until everything is written
 
     def append(self, region: Ints, cell: Ints, count: Ints) -> None:
         """Append counts, in the order of regions and cells."""

@@ -1,20 +1,19 @@
 """Forecast errors of `bayes` in closed form, by which shares are chosen. They only compare plans; reported errors are simulated.
 
-Three parts, none of them private: variances of least squares in a tree whose regions of one level are all alike; how regions depart
-from their parents, as a sample from a stand-in or a made-up one; and the errors that follow from both.
+There are three parts, all public: variances of least squares in a tree whose regions of one level are all alike; departures of regions from
+their parents, as a sample from a real or synthetic stand-in; and the errors that follow from both.
 
 Notes
 -----
-**Implements**: a count that departs by d from what its parent leads to expect, known with the variance v of least squares, is estimated
-with a mean square error of d^2 v / (d^2 + v) where one knows how far such counts depart (ideal shrinkage; Donoho and Johnstone, 1994,
-who show that estimators without that knowledge come within a nearly constant factor). Departures are those of a sample of
-regions. In leaves cells are estimated first, each for itself, and sums add up their errors; above them totals are those of least squares.
-**Implements**: `least_squares_variances` (Hay et al., 2010, on every subspace) for one region of each level, which has as many
-children as the level's regions have on average: microseconds in place of milliseconds, and smooth in the precisions, which may
-be complex, so that derivatives are exact.
-**Implements**: made-up regions have the parent's composition, tilted by a factor for every label of every attribute and a smaller one
-for every cell, logarithmically normal; leaves of very unequal size, some of them empty. The size of the tilts was taken from Hawaii in
-2020, a public census: labels by 0.2 to 0.6 at every level, cells within a label by 0.1 to 0.3.
+**Implements**: a count that departs by d from the value expected from its parent, and is known with the variance v of least squares, is
+estimated with a mean square error of d^2 v / (d^2 + v) if the typical departure is known (ideal shrinkage; Donoho and Johnstone, 1994, who
+show that estimators without that knowledge come within a nearly constant factor). Departures are those of a sample of regions. In leaves,
+cells are estimated first, independently, and sums add up their errors; above the leaves, totals are those of least squares. **Implements**:
+`least_squares_variances` (Hay et al., 2010, on every subspace) for one region of each level, which has as many children as the level's
+regions have on average: microseconds in place of milliseconds, and smooth in the precisions, which may be complex, so that derivatives are
+exact. **Implements**: synthetic regions have the parent's composition, tilted by a log-normal factor for every label of every attribute and
+a smaller one for every cell; leaves are of very unequal size, some of them empty. The size of the tilts was taken from Hawaii in 2020, a
+public census: labels by 0.2 to 0.6 at every level, cells within a label by 0.1 to 0.3.
 """
 
 from __future__ import annotations
@@ -38,12 +37,14 @@ GRID = np.arange(-6.0, 30.0, 0.5)
 
 TINY = 1e-9
 SHARP = 4  # power in the smooth minimum of two variances
-ALONE = 6  # power by which the query that tells most about leaves stands out: posteriors are of its rows
+ALONE = (
+    6  # power that favours the query most informative about leaves, for whose rows posteriors are computed
+)
 LOSS, LITTLE = (
     0.1,
     50.0,
 )  # errors in leaves grow beyond the ideal by this power of the noise's variance over `LITTLE`
-PLAIN_LEAVES = 2.5  # error of the paper's algorithm in leaves over the ideal, where most rows are empty and take in others' noise
+PLAIN_LEAVES = 2.5  # ratio of the paper's error in leaves to the ideal, where most rows are empty and absorb the noise of others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,13 +54,13 @@ class BayesErrors:
     Parameters
     ----------
     tree : ScalarTree
-        Variances of least squares, all rows alike.
+        Variances of least squares, equal for all rows.
     above : sequence of RegionErrors
         Errors at levels solved like regions, including leaves if bounds or invariants decide their totals.
     leaves : LeafErrors or None
         Errors at the last level otherwise.
     plain : sequence of RegionErrors
-        Of all levels, for the paper's algorithm.
+        Errors at all levels with the paper's algorithm.
     """
 
     tree: ScalarTree
@@ -90,7 +91,7 @@ class BayesErrors:
         )
 
     def squares(self, precision: Numbers) -> Any:
-        """Of `bayes` (..., levels, wanted), from precisions (..., levels, queries)."""
+        """Mean square errors of `bayes` (..., levels, wanted), from precisions (..., levels, queries)."""
         variances = self.tree.variances(precision)
         found = [one(variances[..., level, :]) for level, one in enumerate(self.above)]
         if self.leaves is not None:
@@ -112,7 +113,7 @@ class Curve:
     logs: Floats
 
     def __call__(self, variance: Numbers) -> Any:
-        """At these variances, which may be complex."""
+        """Values at these variances, which may be complex."""
         x = (np.log(variance) - GRID[0]) / (GRID[1] - GRID[0])
         place = np.clip(np.floor(x.real), 0, len(GRID) - 2).astype(np.int64)
         rise = self.logs[place + 1] - self.logs[place]
@@ -126,7 +127,7 @@ class RegionErrors:
     Parameters
     ----------
     summed : sequence of Curve
-        Variance of a row, from cells each estimated for itself, by a cell's variance.
+        Variance of a row whose cells are estimated independently, by a cell's variance.
     final : sequence of Curve
         Error of a row by its variance.
     """
@@ -136,7 +137,7 @@ class RegionErrors:
 
     @classmethod
     def of(cls, sample: Departures, wanted: Sequence[Query], *, has_prior: bool) -> RegionErrors:
-        """With a prior, cells shrink towards their expected values; without one, and totals always, towards zero if small."""
+        """Cells with a prior shrink towards their expected values; other cells, and all totals, shrink towards zero if small."""
         away = sample.counts - sample.expected if has_prior else sample.counts
         summed, final = [], []
         for query in wanted:
@@ -162,7 +163,7 @@ class LeafErrors:
     Parameters
     ----------
     curves : sequence of sequence of Curve
-        For each measured query and each wanted one the error, by the variance of the measured query's noise.
+        For each measured and each wanted query, the error by the variance of the measured query's noise.
     unknown : ndarray, shape (wanted,)
         Errors where nothing is measured.
     """
@@ -172,7 +173,7 @@ class LeafErrors:
 
     @classmethod
     def of(cls, sample: Departures, measured: Sequence[Query], wanted: Sequence[Query]) -> LeafErrors:
-        """Cells are shrunk towards their expected values; sums are those of the cells."""
+        """Cells are shrunk towards their expected values; sums add up the cells."""
         away = sample.counts - sample.expected
         curves = [
             [_curve(lambda v, m=m, q=q: _leaf_error(sample, m, q, v)) for q in wanted] for m in measured
@@ -199,7 +200,7 @@ def _leaf_error(sample: Departures, measured: Query, wanted: Query, variance: fl
     if _refines(measured, wanted):
         rows = _coarser(measured, wanted, shrunk)
         found = own * rows / np.maximum(own + rows, TINY)
-    else:  # people are divided as in the parent, and the error of that is unknown
+    else:  # people are divided as in the parent, with unknown error
         whole, held = _rows(measured, sample.expected), _rows(measured, sample.counts)
         part = sample.expected / np.maximum(whole, TINY)[:, measured.row_of]
         apart = sample.counts - part * held[:, measured.row_of]
@@ -253,12 +254,12 @@ class ScalarTree:
     gain : ndarray of float64, shape (queries, sets)
         The precision on each subspace for one unit of a query's precision.
     spread : ndarray of float64, shape (sets, wanted)
-        What the variance of each subspace adds to that of one row of a wanted query.
+        The contribution of the variance of each subspace to that of one row of a wanted query.
     is_known : ndarray of bool, shape (levels, sets)
         Subspaces that invariants fix.
     live : ndarray of float64, shape (levels, queries)
-        Share of the rows of a query that are not empty. Counts cannot be negative, so empty rows add next to no error to a region
-        that is solved; sums that pass upward keep their whole noise.
+        Share of the rows of a query that are not empty. Counts cannot be negative, so empty rows add next to no error to a region that is
+        solved; sums passed upwards keep all their noise.
     """
 
     children: Floats
@@ -275,7 +276,7 @@ class ScalarTree:
     def variances(self, precision: Numbers, *, is_plain: bool = False) -> Numbers:
         """Variances (..., levels, wanted) of one row, from the precisions (..., levels, queries) of all measurements.
 
-        With `is_plain` every level is fitted to its own measurements alone, as the paper has it.
+        With `is_plain` every level is fitted to its own measurements alone, as in the paper.
         """
         own = precision @ self.gain
         solved = (precision / self.live) @ self.gain
@@ -296,7 +297,7 @@ class ScalarTree:
 
 MOST_ENTRIES, MOST_REGIONS, LEAST_REGIONS = 40_000, 400, 40  # sampled at a level
 LABEL_TILT, CELL_TILT = 0.45, 0.2
-NEXT_LABEL = 0.4  # people of a label over those of the one before, from the most frequent on
+NEXT_LABEL = 0.4  # ratio of the people of a label to those of the label before it, from the most frequent on
 EMPTY, LEAF_SPREAD, REGION_SPREAD = (
     0.3,
     1.2,
@@ -312,13 +313,13 @@ class Departures:
     expected: Floats
 
     def with_own_totals(self) -> Departures:
-        """The same where a region's total is known: only its composition is expected of the parent."""
+        """The same where a region's total is known: only its composition is expected from the parent."""
         own, held = (x.sum(axis=1, keepdims=True) for x in (self.counts, self.expected))
         return Departures(self.counts, self.expected * own / np.where(held > 0.0, held, 1.0))
 
 
 def made_up_departures(design: Design, people: float) -> list[Departures]:
-    """Regions of every level, each below the one of the level above."""
+    """Synthetic regions of every level, each the child of one at the level above."""
     spine, draws = design.spine, Draws(0)
     n = _number(design.n_cells)
     usual = design.is_possible.astype(np.float64)
@@ -368,7 +369,7 @@ def _dense(table: SparseLevel, chosen: Ints, n_cells: int) -> Floats:
 
 
 def _tilted(design: Design, composition: Floats, draws: Draws) -> Floats:
-    """Compositions of children of regions with these."""
+    """Compositions of the children of regions with the given compositions."""
     n = len(composition)
     logs = CELL_TILT * ndtri(draws.uniform("cells", *_places(composition.shape))).reshape(composition.shape)
     for axis, labels in enumerate(np.indices(design.shape).reshape(len(design.shape), -1)):
@@ -382,7 +383,7 @@ def _tilted(design: Design, composition: Floats, draws: Draws) -> Floats:
 
 
 def _sizes(draws: Draws, n: int, *, is_leaf: bool) -> Floats:
-    """Sizes over their mean."""
+    """Sizes relative to their mean."""
     spread = LEAF_SPREAD if is_leaf else REGION_SPREAD
     sizes = np.exp(spread * ndtri(draws.uniform("sizes", np.arange(n))))
     if is_leaf:

@@ -1,8 +1,8 @@
 """Invariants of several specs together: whether each spec still protects anyone.
 
-Each spec alone leaves neighbours. Published one after the other, their invariants hold together: counts of race a by block today
-and of the other races tomorrow are the whole table. A ledger keeps the invariants of every spec as records, and a new
-spec is checked against all of them. Nothing here reads data.
+Each spec on its own leaves neighbours. If several are published, all their invariants hold at once: counts of race a by block today and of
+the other races tomorrow make up the whole table. A ledger keeps the invariants of every spec as records, and a new spec is checked against
+all of them. Nothing here reads data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Labels = NDArray[np.int64]
 
 
 class Protection(Enum):
-    """The protection that several invariants together leave each spec."""
+    """The protection that remains for each spec under the invariants of all specs."""
 
     PROTECTED = "each spec still has neighbours"
     EXPOSED = "some spec has no neighbours left"
@@ -71,7 +71,7 @@ def invariant_records(design: Design) -> list[dict[str, Any]]:
 
 
 def _leaf_prefix(design: Design, level: int) -> list[Any]:
-    """How the code of a leaf names its region of a level. Invariants of a spine are about levels of the geography."""
+    """How the code of a leaf identifies its region at a level. Invariants of a spine refer to levels of the geography."""
     geography, tree = design.options.geography, design.geographic
     if level == design.spine.n_levels - 1:
         level = tree.n_levels - 1
@@ -94,7 +94,7 @@ def _coding(design: Design, name: str) -> str:
 
 
 def check_together(design: Design, published: Sequence[Record]) -> None:
-    """Refuse a spec whose invariants must not join those published before.
+    """Refuse a spec whose invariants must not be added to those published before.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
     verdict = judge([*published, *own], space_of(design), design.geographic.leaves, design.budget.neighbours)
     if verdict is Protection.EXPOSED:
         raise InputError(
-            "with the invariants that this ledger has published already, these would fix a whole table exactly; leave out "
-            "invariants.",
+            "together with the invariants that this ledger has already published, these would fix a whole table "
+            "exactly; leave out some invariants.",
             option="invariants",
         )
     _check_decided(verdict, design)
@@ -115,8 +115,8 @@ def check_together(design: Design, published: Sequence[Record]) -> None:
 def check_extension(design: Design, class_of: Labels, published: Sequence[Record]) -> None:
     """Refuse an extension that leaves no one protected given the invariants published before; it adds none itself.
 
-    Cells of one class of the first release that agree in every attribute that invariants refer to are the same to all invariants: where
-    there are two, a changed record is protected.
+    Cells of one class of the first release that agree in every attribute that invariants refer to are equal for all invariants; if there
+    are two, a changed record is protected.
 
     Raises
     ------
@@ -128,12 +128,12 @@ def check_extension(design: Design, class_of: Labels, published: Sequence[Record
         seen = {name for one in published for name in one.get("attributes", ())}
         if _has_unseen_change(design, class_of, seen):
             return
-    else:  # who is counted at all depends only on the attributes that invariants refer to
+    else:  # whether a record is counted at all depends only on the attributes that invariants refer to
         space |= {"attributes": {}, "zeros": []}
     verdict = judge(published, space, design.spine.leaves, relation)
     if verdict is Protection.EXPOSED:
         raise InputError(
-            f"the invariants that this ledger has published leave no two tables that are neighbours ({relation}); nothing would be "
+            f"the invariants that this ledger has published leave no two tables as neighbours ({relation}); nothing would be "
             "protected.",
             option="neighbours",
         )
@@ -169,17 +169,17 @@ def judge(
     invariants : sequence of record
         Of all specs, as `invariant_records` writes them. Those of other verbs have no effect.
     space : record
-        That of the newest spec, which may have no invariants.
+        The space of the newest spec, which may have no invariants.
     leaves : sequence of str
         Its leaf codes.
     relation : Relation
 
     Notes
     -----
-    Cells are those of all attributes of all specs together. A record that changes keeps every invariant exactly if its old and
-    its new cell are counted by the same invariants, and its old and new leaf lie in one region of each of these. A spec has
-    neighbours if such a change can be seen in its own attributes or in the leaf. An added or removed record
-    keeps every invariant exactly if none counts it.
+    Cells are those of all attributes of all specs together. A changed record preserves every invariant if and only if its old and its new
+    cell are counted by the same invariants, and its old and new leaf lie in one region of each of these. A spec has neighbours if such a
+    change can be seen in its own attributes or in the leaf. An added or removed record preserves every invariant if and only if no
+    invariant counts it.
 
     **Cost**: cells x invariants, and leaves x levels.
     """
@@ -187,7 +187,7 @@ def judge(
     same = (
         "leaves",
         "where",
-    )  # statements about one part of the records say nothing certain about another
+    )  # statements about one part of the records prove nothing about another
     if joint is None or any(one.get(key) != space.get(key) for one in invariants for key in same):
         return Protection.UNDECIDED
     sets = [joint.holds(one["codes"]) for one in invariants]
@@ -208,7 +208,7 @@ def judge(
 
 
 def _can_change(signature: Labels, place: Labels) -> bool:
-    """Whether two cells that the same invariants count look different."""
+    """Whether two cells that are counted by the same invariants are visibly different."""
     pairs = np.unique(np.stack([signature, place]), axis=1)
     return bool(pairs.shape[1] > len(np.unique(signature)))
 
@@ -277,7 +277,7 @@ class _Joint:
 
 
 def _joint(records: Sequence[Record]) -> _Joint | None:
-    """The cells of all attributes; None where records do not say, or code one attribute in two ways, or there are too many."""
+    """The cells of all attributes; None if records do not list them, code one attribute in two ways, or there are too many cells."""
     known: dict[str, tuple[int, str]] = {}
     for one in records:
         if one.get("verb", "topdown") != "topdown" or "attributes" not in one:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from louver._arrays import Floats, Ints
-from louver._html import Shown
+from louver._html import JsonText, Shown
 from louver.data.read import open_source
 from louver.data.write import replacing
 from louver.engine.engines import ONE_CORE, Engine
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 __all__ = ["ForecastLine", "PlanForecast", "forecast", "percent", "plan_for", "total_query"]
 
 SIMULATED_LEAVES = 3000
-"""About how many leaves each simulation estimates, whole families; at higher levels, all regions."""
+"""Approximate number of leaves, in whole families, that each simulation estimates; at higher levels, all regions are estimated."""
 
 LARGE = 4.0
-"""Standard errors of a count beyond which zero does not matter."""
+"""Number of standard errors beyond which a count is not affected by the bound at zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +68,13 @@ class ForecastLine:
     ----------
     plan, level, query : str
     share : str or None
-        Its share of the whole budget, an exact fraction; None where it is not measured there.
+        Its share of the whole budget, an exact fraction; None if it is not measured there.
     people : float
         Mean count of a row in the stand-in.
     mean_absolute, standard_error : float
-        Means over regions and rows: of the absolute error, and of its square, the root taken.
+        Mean absolute error and root mean square error over regions and rows.
     relative : float or None
-        `mean_absolute` over `people`.
+        `mean_absolute` divided by `people`.
     method : {"closed form", "simulated"}
     """
 
@@ -90,7 +90,7 @@ class ForecastLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PlanForecast(Shown):
+class PlanForecast(JsonText, Shown):
     """Plans side by side; nothing here comes from the records.
 
     Parameters
@@ -100,13 +100,13 @@ class PlanForecast(Shown):
     stand_in : str
         Description of the data that simulations were run on.
     simulations : int
-        Simulated releases behind each mean.
+        Number of simulated releases behind each mean.
     notes : tuple of str
         Sentences about targets and strategies.
     headline : str
         The plan described by the sentences about totals: the plan that is written, if there is one, otherwise the spec's.
     spine : SpineForecast or None
-        What arranging regions for areas changes, with the shares of the headline; None where the spec has no such spine.
+        The effect of arranging regions for areas, with the shares of the headline; None if the spec has no such spine.
     """
 
     lines: tuple[ForecastLine, ...]
@@ -122,7 +122,7 @@ class PlanForecast(Shown):
         return next(x for x in self.lines if (x.plan, x.level, x.query) == (plan, level, query))
 
     def in_words(self) -> list[str]:
-        """The errors of the headline's plan in the total of a region, level by level."""
+        """The errors of the headline's plan in the total of a region, level by level, in words."""
         design = self.plans[self.headline].design
         total = total_query(design).name
         lines = [self.line(self.headline, level, total) for level in design.spine.names]
@@ -146,16 +146,12 @@ class PlanForecast(Shown):
             **({} if self.spine is None else {"spine": asdict(self.spine)}),
         }
 
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def to_frame(self) -> pa.Table:
         """One row for each plan, level and query."""
         return pa.Table.from_pylist([asdict(line) for line in self.lines])
 
     def plot(self) -> Figure:
-        """Shares of the plans, and the errors they lead to."""
+        """Draw the shares of the plans and the resulting errors."""
         from louver.topdown.plot import plot_forecast
 
         return plot_forecast(self)
@@ -173,14 +169,14 @@ class PlanForecast(Shown):
         lines = [head]
         for one in (line for line in self.lines if line.plan == names[0]):
             lines.append(f"{one.level:<{wide}} {one.query:<{deep}} {one.people:>11,.1f}" + "".join(
-                _told(self.line(name, one.level, one.query)) for name in names
+                _error_in_words(self.line(name, one.level, one.query)) for name in names
             ))  # fmt: skip
         top = f"Forecast of the mean absolute error of one count ({how}); nothing is spent, and no record is opened"
         spine = [] if self.spine is None else self.spine.in_words()
         return "\n".join([top, *lines, *self.in_words(), *spine, *self.notes])
 
 
-def _told(line: ForecastLine) -> str:
+def _error_in_words(line: ForecastLine) -> str:
     mark = " " if line.method == "simulated" else "*"
     return f" | {line.share or '-':>15} {line.mean_absolute:>8,.2f}{mark}"
 
@@ -197,7 +193,7 @@ def _round(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Two digits, or whole from 10 % on."""
+    """A percentage with two digits, or as a whole number from 10 % on."""
     return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.2g} %"
 
 
@@ -211,7 +207,7 @@ def forecast(
     engine: Engine = ONE_CORE,
     run: Run | None = None,
 ) -> PlanForecast:
-    """Forecast every plan, on the same stand-in and with the same seeds; simulating at least once where there is no closed form."""
+    """Forecast every plan on the same stand-in and with the same seeds, with at least one simulation where there is no closed form."""
     lines: list[ForecastLine] = []
     if any(closed_form(plan, plan.design.published_queries) is None for plan in plans.values()):
         simulations = max(simulations, 1)
@@ -289,7 +285,7 @@ def _simulated(
 
 
 def closed_form(plan: QueryPlan, queries: Sequence[Query]) -> list[Floats] | None:
-    """Mean variance of a row (queries,) for each level; None where a query merges labels, or regions are fitted alone."""
+    """Mean variance of a row (queries,) for each level; None if a query merges labels, or regions are fitted alone."""
     design = plan.design
     measured = [one.query for level in plan.measured for one in level]
     is_alone = not ESTIMATORS[design.options.estimator].uses_tree
@@ -312,7 +308,7 @@ def _is_closed(plan: QueryPlan, level: int, query: Query, variance: float | None
 
 
 def _share(plan: QueryPlan, level: int, query: Query) -> str | None:
-    """Share of the whole budget, None where the query is not measured."""
+    """Share of the whole budget, None if the query is not measured."""
     losses = {one.query.name: one.loss.amount for one in plan.measured[level]}
     return str(losses[query.name] / plan.design.budget.amount) if query.name in losses else None
 
@@ -367,19 +363,19 @@ def _equal_areas(spine: SpineForecast) -> str:
 
 
 def _forecast_spine(plan: QueryPlan) -> SpineForecast:
-    """Areas under the plan, and under one with the geography as spine."""
+    """Errors of areas under the plan, and under a plan with the geography as the spine."""
 
     def shares(design: Design) -> SharesOptions:
         is_measured = measurable(design)
         if any(query.axes is None for query in design.queries):
             return equal_shares(design, is_measured)
-        return choose_shares(design, is_measured, Aim.named("even", design)).shares
+        return choose_shares(design, is_measured, Aim.for_workload("even", design)).shares
 
     return forecast_spine(plan, make_plan(geographic_design(plan.design, shares)))
 
 
 def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[SparseLevel, str]:
-    """Leaves to simulate on, and what they are in words."""
+    """Leaves to simulate on, and a description of them in words."""
     composition = None
     if options.composition is not None:
         if options.stand_in is None:
@@ -391,14 +387,14 @@ def _stand_in(design: Design, options: PlanOptions, run: Run | None) -> tuple[Sp
             design, options.stand_in, people=options.people, composition=composition, run=run
         )
         if not leaves.count.any():
-            raise InputError("the stand-in has nobody in it; give another.", option="--stand-in")
+            raise InputError("the stand-in has no people; give another.", option="--stand-in")
         return leaves, "the stand-in"
     leaves = draw_stand_in(design, options.people or DEFAULT_PEOPLE * design.spine.sizes[-1])
-    return leaves, f"a made-up population of {int(leaves.count.sum()):,}"
+    return leaves, f"a synthetic population of {int(leaves.count.sum()):,}"
 
 
 def _composition(design: Design, path: Path, run: Run | None = None) -> Ints:
-    """Counts (regions, cells) of the level that the file has a column for; of the whole where it has none."""
+    """Counts (regions, cells) of the level for which the file has a column; without one, counts of the whole."""
     refuse_records(design, path, "--composition", run)
     with open_source(path) as source:
         there = set(source.columns) - {attribute.name for attribute in design.attributes}
@@ -409,7 +405,7 @@ def _composition(design: Design, path: Path, run: Run | None = None) -> Ints:
         by = Attribute(name=design.spine.names[level], labels=design.spine.codes[level])
         counts = read_counts(design, path, by).reshape(by.size, -1)
     if not counts.any():
-        message = f"{path.name} counts nobody; give the counts of an area."
+        message = f"{path.name} has no people; give the counts of an area."
         raise InputError(message, file=path.name, option="--composition")
     return counts
 
@@ -425,7 +421,7 @@ def _live(design: Design, leaves: SparseLevel) -> Floats:
 
 def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
     """The requirements on the release, in numbers."""
-    wanted, aim = design.published_queries, Aim.named(options.workload, design)
+    wanted, aim = design.published_queries, Aim.for_workload(options.workload, design)
     if options.weight:
         weights = np.zeros_like(aim.weights)
         for key, weight in options.weight.items():
@@ -435,14 +431,14 @@ def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
             weights[level, queries] = weight
         if not weights.any():
             raise InputError(
-                "option --weight leaves nothing that counts; weight something.", option="--weight"
+                "option --weight gives no query a positive weight; give at least one.", option="--weight"
             )
         aim = Aim(weights=weights)
     targets = {}
     for key, percent in options.target.items():
         level, queries = _place(design, key, "--target")
         if not 0.0 < percent < 1e6:
-            raise InputError("option --target needs per cent above 0.", option="--target")
+            raise InputError("option --target needs percentages above 0.", option="--target")
         for query in queries:
             people = float(leaves.count.sum()) / design.spine.sizes[level] / wanted[query].n_rows
             targets[level, query] = percent / 100.0 * people / MEAN_ABSOLUTE
@@ -450,7 +446,7 @@ def _aim(design: Design, options: PlanOptions, leaves: SparseLevel) -> Aim:
 
 
 def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
-    """Level and queries that LEVEL/QUERY, or LEVEL alone, names."""
+    """Level and queries named by LEVEL/QUERY or by LEVEL alone."""
     names = [query.name for query in design.published_queries]
     level, slash, query = key.rpartition("/") if "/" in key else (key, "", "")
     if level not in design.spine.names or (slash and query not in names):
@@ -462,7 +458,7 @@ def _place(design: Design, key: str, option: str) -> tuple[int, list[int]]:
 def _verdicts(
     found: PlanForecast, design: Design, targets: Mapping[str, float], factor: float
 ) -> tuple[str, ...]:
-    """Whether each target is reached, and the minimum budget for it."""
+    """Sentences that say whether each target is reached, and the minimum budget for it."""
     sentences, is_reached = [], True
     for key, percent in targets.items():
         level, queries = _place(design, key, "--target")
@@ -499,7 +495,7 @@ def _new_file(design: Design, path: Path) -> Path:
     """The path of the spec to be written; refused if the file exists or relative file names would no longer apply."""
     spec = design.spec.path
     if not spec.is_file():
-        raise InputError("option --write needs a spec that is a file.", option="--write")
+        raise InputError("option --write needs a spec in a file.", option="--write")
     if os.path.lexists(path):
         raise InputError(f"option --write: {path.name} exists already; name a new file.", option="--write")
     if path.absolute().parent != spec.absolute().parent:
@@ -509,7 +505,7 @@ def _new_file(design: Design, path: Path) -> Path:
 
 
 def _write_spec(design: Design, shares: SharesOptions | None, path: Path) -> None:
-    """The spec's own text with other shares."""
+    """Write the spec's own text with other shares."""
     assert shares is not None
     text = design.spec.path.read_text(encoding="utf-8")
     kept = re.sub(r"(?ms)^\[topdown\.shares(\.[^\]]*)?\].*?(?=^\[|\Z)", "", text)

@@ -1,8 +1,8 @@
 """Shares of the budget, chosen for the questions the release must answer, as exact fractions.
 
-The objective is the error of one row, over levels and queries, relative to that of the paper's algorithm with equal shares: the error of
-the spec's estimator, `bayes` those of `bayes_errors`, the others those of least squares. It is public: regions,
-cells and queries determine it, not the data.
+The objective is the error of one row, over levels and queries, relative to that of the paper's algorithm with equal shares. The error is
+that of the spec's estimator: for `bayes` from `bayes_errors`, for the others that of least squares. It is public: regions, cells and
+queries determine it, not the data.
 
 Notes
 -----
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 PARTS = 200
-"""Shares are whole numbers of these parts; every level has at least one for its cells."""
+"""Shares are whole multiples of one over this number; every level has at least one for its cells."""
 
 DEFAULT_PEOPLE = 50
 """Number of people in a leaf, unless stated."""
@@ -66,9 +66,11 @@ FAINT = (
     5  # a level fitted alone gets too little if its share is this many times smaller than with equal levels
 )
 STEEP = 30.0  # how sharply a target is enforced
-TOTALS = 8.0  # weight of a total relative to another query in the workload "even": all tables have a total
+TOTALS = (
+    8.0  # weight of a total relative to another query in the workload "even", because all tables have a total
+)
 MANY = 3_000.0  # number of regions from which a level has full weight
-FINEST = 32  # most cells for which errors of `bayes` are forecast: beyond, the many empty cells leave more noise in sums than the ideal
+FINEST = 32  # maximum number of cells for which errors of `bayes` are forecast: many empty cells leave more noise in sums than the ideal
 LEAVES = 1.1  # extra weight of the leaves
 CAP, ROOT_CAP = (
     0.885,
@@ -100,7 +102,7 @@ class Aim:
     levels: Floats | None = None
 
     @classmethod
-    def named(cls, name: str, design: Design) -> Aim:
+    def for_workload(cls, name: str, design: Design) -> Aim:
         """ "even": all levels and queries count, and none is neglected; "below": only the lowest three levels."""
         weights = np.ones((design.spine.n_levels, len(design.published_queries)))
         if name == "below":
@@ -151,11 +153,11 @@ def choose_shares(
         Which queries may be measured where; others are answered by invariants.
     aim : Aim
     live : ndarray of float64, shape (levels, queries), optional
-        Share of rows that are not empty, as a stand-in has it.
+        Share of rows that are not empty in a stand-in.
     departures : sequence of Departures, optional
-        How regions of each level depart from their parents, as a stand-in has it.
+        How regions of each level depart from their parents in a stand-in.
     people : float, optional
-        Without a stand-in: people in all.
+        Total number of people, if there is no stand-in.
 
     Raises
     ------
@@ -203,7 +205,7 @@ def equal_shares(design: Design, is_measured: Bools) -> SharesOptions:
 
 
 def equal_parts(is_measured: Bools) -> Floats:
-    """The same as numbers (levels, queries)."""
+    """Equal shares as numbers (levels, queries)."""
     parts: Floats = is_measured / is_measured.sum(axis=1, keepdims=True) / len(is_measured)
     return parts
 
@@ -282,13 +284,13 @@ def plain_words(design: Design) -> tuple[str, ...]:
 
 
 def has_bayes_errors(design: Design) -> bool:
-    """Whether shares are chosen for errors of `bayes`: not for another estimator, nor for fine tables, whose sums they underestimate."""
+    """Whether shares are chosen for errors of `bayes`: not for other estimators or fine tables, whose sums these underestimate."""
     return ESTIMATORS[design.options.estimator].learns_prior and design.n_cells <= FINEST
 
 
 @dataclass(frozen=True, slots=True)
 class _Squares:
-    """Mean square errors (..., levels, wanted) from precisions (..., levels, queries): the estimator's, and the paper's."""
+    """Mean square errors (..., levels, wanted) of the estimator and of the paper's algorithm, from precisions (..., levels, queries)."""
 
     own: Objective
     plain: Objective
@@ -349,7 +351,7 @@ def _objective(
 
 
 def _minimise(objective: Objective, is_measured: Bools, equal: Floats) -> Floats:
-    """Best parts (levels, queries) on logarithms: from many starts together, then from the best plan's neighbours, then to convergence."""
+    """The best parts (levels, queries), on logarithms: from many starts, then from the best plan's neighbours, then to convergence."""
     floor = np.zeros(is_measured.shape)
     floor[:, -1] = 1.0 / PARTS
     slots = np.flatnonzero(is_measured)
@@ -394,7 +396,7 @@ def _descend_together(slope_of: Callable[[Floats], Floats], logs: Floats) -> Flo
 
 
 def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
-    """All equal; cells alone; cells with each other query in turn."""
+    """Starting points: all equal, cells alone, and cells with each other query in turn."""
     cells = np.zeros(is_measured.shape)
     cells[:, -1] = 1.0
     starts = [equal, cells]
@@ -406,7 +408,7 @@ def _starts(is_measured: Bools, equal: Floats) -> list[Floats]:
 
 
 def _neighbours(parts: Floats, is_measured: Bools) -> list[Floats]:
-    """The same with one query of one level raised, or left out.
+    """The same parts with one query of one level raised or left out.
 
     Noise of pure epsilon falls with the square of a share, so that a plan gains from leaving queries out, and there are many
     local optima.
@@ -420,7 +422,7 @@ def _neighbours(parts: Floats, is_measured: Bools) -> list[Floats]:
 
 
 def _rounded(parts: Floats, is_measured: Bools) -> Floats:
-    """Whole numbers of parts that sum to one, by largest remainders; less than half a part becomes zero, except for the cells."""
+    """Shares in whole parts that sum to one, by largest remainders; less than half a part becomes zero, except for the cells."""
     flat = parts.ravel() * PARTS
     is_cells = np.zeros(parts.shape, dtype=np.bool_)
     is_cells[:, -1] = True
@@ -451,7 +453,7 @@ def _as_options(design: Design, parts: Floats) -> SharesOptions:
 
 
 def _grouped(levels: dict[str, str], at: Mapping[str, dict[str, str]]) -> SharesOptions:
-    """The split of the last level stands for all that have the same."""
+    """The split of the last level stands for all levels with an equal split."""
     usual = list(at.values())[-1]
     return SharesOptions(
         levels=dict(levels), queries=dict(usual), at={k: dict(own) for k, own in at.items() if own != usual}

@@ -1,17 +1,18 @@
-"""A table to try a plan on: public, never the records. An earlier census, an earlier release, or one drawn from the domain.
+"""A table on which a plan is tried: public, never the records. It is an earlier census, an earlier release, or a table drawn from the
+domain.
 
-A stand-in may have other regions than the spec: every region of the spec is then matched to one of the stand-in's and its
-children to that one's children, so that regions stay similar to their parents. Where a region of the spec has more
-or fewer leaves than the one it is matched to, their counts are scaled, so that regions above the leaves keep their sizes.
+A stand-in may have other regions than the spec: every region of the spec is then matched to a region of the stand-in, and its children to
+that region's children, so that regions stay similar to their parents. Where a region of the spec has more or fewer leaves than the one it
+is matched to, their counts are scaled, so that regions above the leaves keep their sizes.
 
-A stand-in is fitted to the known composition: people get other labels but live together as in the stand-in.
+A stand-in is fitted to the known composition: people are given other labels but live together as in the stand-in.
 
 Notes
 -----
-**Implements**: iterative proportional fitting (Deming and Stephan 1940) of leaves by cells. Among all tables with the wanted sizes
-of leaves and counts of cells it has the least relative entropy to the stand-in, and it keeps the stand-in's odds ratios: how far groups
-live apart does not change when their numbers do. A single step towards the counts does not reach them, since leaves keep their
-sizes: its tables are more mixed than those wanted, so forecasts of their errors are too high.
+**Implements**: iterative proportional fitting (Deming and Stephan 1940) of leaves by cells. Among all tables with the wanted sizes of
+leaves and counts of cells it has the least relative entropy to the stand-in, and it keeps the stand-in's odds ratios: how far groups live
+apart does not change when their numbers do. A single step towards the counts would not reach them, since leaves keep their sizes: the
+tables would be too mixed, and forecasts of their errors too high.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ __all__ = [
 ]
 
 EMPTY, SPREAD, MOST_KINDS = 0.3, 1.0, 32
-"""For drawn leaves: share without people and standard deviation of the log size of the others, as in US census blocks;
-and the number of draws for the cells."""
+"""For drawn leaves: the share without people, the standard deviation of the log size of the others (both as in US census blocks), and
+the number of draws for the cells."""
 
 
 def read_stand_in(
@@ -59,7 +60,6 @@ def read_stand_in(
     *,
     people: int | None = None,
     composition: Ints | None = None,
-    seed: int = 0,
     run: Run | None = None,
 ) -> SparseLevel:
     """Histograms of the spec's leaves, from a table laid out like the source or from a release of such a spec.
@@ -72,8 +72,6 @@ def read_stand_in(
         Total number of people; by default the number that the regions above the leaves already have.
     composition : ndarray of int64, shape (regions, cells), optional
         Earlier counts of the regions of one level: leaves are adjusted so that regions have that mix.
-    seed : int
-        Which regions stand for which.
     run : Run, optional
         Checked for cancellation while the stand-in is compared with the records.
     """
@@ -83,7 +81,7 @@ def read_stand_in(
         given = open_release(given).tables[Path(MICRODATA_FILE).stem]
     tree = _own_tree(design, given)
     leaves = true_leaves(replace(design, data=given, spine=tree))
-    draw = random.Random(seed)
+    draw = random.Random(0)
     factor = np.ones(leaves.n_regions)
     if tree.codes != design.spine.codes:
         chosen, factor = _places(design.geographic, tree, draw)
@@ -102,9 +100,9 @@ def read_stand_in(
     return _fitted(design, rounded(leaves, wanted, draw))
 
 
-def draw_stand_in(design: Design, people: int, seed: int = 0) -> SparseLevel:
-    """A made-up population: leaves of very unequal size, and in each of them a few cells with most of its people."""
-    draw = random.Random(seed)
+def draw_stand_in(design: Design, people: int) -> SparseLevel:
+    """A synthetic population: leaves of very unequal size, each with most of its people in a few cells."""
+    draw = random.Random(0)
     n_leaves, possible = design.spine.sizes[-1], np.flatnonzero(design.is_possible)
     sizes = np.array([draw.lognormvariate(0.0, SPREAD) * (draw.random() >= EMPTY) for _ in range(n_leaves)])
     sizes = np.rint(sizes * people / max(sizes.sum(), 1e-9)).astype(np.int64)
@@ -124,12 +122,14 @@ def _region(cell: Ints, count: Ints) -> SparseLevel:
 
 
 def refuse_records(design: Design, given: Any, option: str, run: Run | None = None) -> None:
-    """Refuse the records themselves, under whatever name, order or format: a forecast is public."""
+    """Refuse the records themselves, under whatever name, order or format, and without some of their columns: a forecast is public."""
     source = design.spec.source
     if given is design.data or (
         design.data is not None
         and not (isinstance(given, str | Path) and Path(given).is_dir())
-        and has_same_records(given, design.data, table=source.table, query=source.query, run=run)
+        and has_same_records(
+            given, design.data, weight=source.weight, table=source.table, query=source.query, run=run
+        )
     ):
         message = f"option {option} names the records themselves; a forecast is public, so give other data."
         raise InputError(message, option=option)
@@ -165,7 +165,7 @@ def _own_tree(design: Design, given: Any) -> RegionTree:
 
 
 def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[Ints, Floats]:
-    """For every leaf of the spec a leaf of the stand-in, child by child; and the factor for its counts.
+    """For every leaf of the spec, a leaf of the stand-in, found child by child, and the factor for its counts.
 
     Among the children of a region, those with many leaves are matched to those with many.
     """
@@ -175,7 +175,7 @@ def _places(spine: RegionTree, tree: RegionTree, draw: random.Random) -> tuple[I
         own, theirs = _leaves_under(spine, level + 1), _leaves_under(tree, level + 1)
         for first, n, place in zip(spine.starts[level], number.tolist(), chosen.tolist(), strict=False):
             children = range(*tree.children(level, place))
-            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few to represent so many
+            if n >= 2 * len(children) and level < spine.n_levels - 2:  # too few leaves to represent this many
                 children = range(tree.sizes[level + 1])
             rounds, rest = divmod(n, len(children))
             found = np.array([*children] * rounds + draw.sample(children, rest))
@@ -203,7 +203,7 @@ def _regions(spine: RegionTree, n_regions: int) -> Ints:
 
 
 def _fitted(design: Design, leaves: SparseLevel) -> SparseLevel:
-    """The same with as many people in the cells of each bound as the public tables allow."""
+    """The same leaves, with the number of people in the cells of each bound limited to what the public tables allow."""
     bounds = [statement for statement in design.statements if not statement.is_invariant]
     for _ in range(2):
         for statement in bounds:
@@ -261,14 +261,14 @@ def gathered(leaf: Ints, cell: Ints, count: Ints, n_regions: int) -> SparseLevel
 
 
 def by_popularity(leaves: SparseLevel, weight: Floats, shape: tuple[int, ...], wanted: Ints) -> SparseLevel:
-    """The same people under other labels: the most frequent label of each attribute for the most frequent that is wanted."""
+    """The same people under other labels: those of each attribute are exchanged by frequency for the wanted labels."""
     has = np.bincount(leaves.cell, weight, minlength=len(wanted))
     label = []
     for axis in range(len(shape)):
         others = tuple(other for other in range(len(shape)) if other != axis)
-        own, asked = (values.reshape(shape).sum(axis=others) for values in (has, wanted))
+        own, target = (values.reshape(shape).sum(axis=others) for values in (has, wanted))
         to = np.empty(shape[axis], dtype=np.int64)
-        to[np.argsort(-own, kind="stable")] = np.argsort(-asked, kind="stable")
+        to[np.argsort(-own, kind="stable")] = np.argsort(-target, kind="stable")
         label.append(to)
     codes = np.unravel_index(leaves.cell, shape)
     cell = np.ravel_multi_index(tuple(to[code] for to, code in zip(label, codes, strict=True)), shape)
@@ -276,7 +276,7 @@ def by_popularity(leaves: SparseLevel, weight: Floats, shape: tuple[int, ...], w
 
 
 def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) -> Floats:
-    """Every count after fitting the leaves to these sizes and the cells of regions to the wanted composition.
+    """The counts after fitting the leaves to these sizes and the cells of regions to the wanted composition.
 
     Parameters
     ----------
@@ -287,11 +287,11 @@ def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) ->
     composition : ndarray of int64, shape (regions, cells)
         Scaled to the people of each region; a region without counts takes the mix of the whole.
     """
-    leaf, asked = leaf_of(leaves), np.maximum(composition, NOBODY)
-    asked = np.where(composition.sum(axis=1, keepdims=True) > 0, asked, asked.sum(axis=0))
-    asked *= (np.bincount(region, sizes, minlength=len(asked)) / asked.sum(axis=1))[:, None]
-    group, place = np.unique(region[leaf] * asked.shape[1] + leaves.cell, return_inverse=True)
-    wanted, counts = asked.ravel()[group], leaves.count.astype(np.float64)
+    leaf, targets = leaf_of(leaves), np.maximum(composition, NOBODY)
+    targets = np.where(composition.sum(axis=1, keepdims=True) > 0, targets, targets.sum(axis=0))
+    targets *= (np.bincount(region, sizes, minlength=len(targets)) / targets.sum(axis=1))[:, None]
+    group, place = np.unique(region[leaf] * targets.shape[1] + leaves.cell, return_inverse=True)
+    wanted, counts = targets.ravel()[group], leaves.count.astype(np.float64)
     for _ in range(MOST_STEPS):
         ratio = wanted / np.maximum(np.bincount(place, counts), 1e-300)
         counts = counts * ratio[place]
@@ -303,7 +303,7 @@ def bent(leaves: SparseLevel, sizes: Floats, region: Ints, composition: Ints) ->
 
 
 def rounded(leaves: SparseLevel, wanted: Floats, draw: random.Random) -> SparseLevel:
-    """Histograms with these counts, rounded at random, systematically within a leaf."""
+    """Histograms with these counts, rounded at random by systematic sampling within a leaf."""
     leaf, upto = leaf_of(leaves), np.cumsum(wanted)
     before = np.concatenate([[0.0], upto])[leaves.start[:-1]]
     offset = np.array([draw.random() for _ in range(leaves.n_regions)]) - before

@@ -2,7 +2,7 @@
 
 A folder `LEVEL.parquet` for each level holds `DPQuery` (noisy answers) and `Constraint` (exact values and bounds), one row for each
 region and query. A column for each axis says how the query divides it: `*` (summed), `detailed` or the axis itself (every label), or
-the name of a binning. This was written without opening any Bureau file: it reflects what public programs for them agree on.
+the name of a binning. This was written without opening any file of the Bureau: it reflects what public programs for such files agree on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HistogramAxis:
     binnings: Mapping[str, Groups] = field(default_factory=dict)
 
     def groups(self, entry: str) -> Groups | None:
-        """Labels counted by each row where a query's column has this entry; None where it is unknown.
+        """Labels counted by each row where a query's column has this entry; None if it is unknown.
 
         Examples
         --------

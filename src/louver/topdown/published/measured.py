@@ -6,7 +6,6 @@ drawn and no ledger is involved: the noise is the publisher's, and louver claims
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections import Counter
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from louver._arrays import Floats, Ints
+from louver._html import JsonText
 from louver._words import counted
 from louver.data.scratch import Scratch
 from louver.errors import InputError, printable
@@ -42,14 +42,14 @@ BUREAU = "U.S. Census Bureau"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedMeasurements:
+class ImportedMeasurements(JsonText):
     """The result of an import.
 
     Parameters
     ----------
     folder : Path
     by : str
-        Who published the measurements.
+        Publisher of the measurements.
     files, answers : int
         Files read, and noisy answers in them.
     regions : mapping of str to int
@@ -82,10 +82,6 @@ class ImportedMeasurements:
             "left_out": list(self.left_out),
         }
 
-    def to_json(self) -> str:
-        """The result as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def __repr__(self) -> str:
         regions = ", ".join(f"{n:,} {level}" for level, n in self.regions.items())
         lines = [
@@ -116,7 +112,7 @@ def import_published(
     out : Path
         Folder to make; it appears whole or not at all.
     by : str
-        Who published the measurements.
+        Publisher of the measurements.
     states : sequence of str
         FIPS codes of the states to read; all by default.
     totals : Path, optional
@@ -134,7 +130,7 @@ def import_published(
     try:
         exact = write_public(made, layout, by, totals, run)
         plan = make_plan(read_design(made / SPEC_FILE, run=run))
-        run.attend(plan.problem, exact)  # contradictions end here
+        run.attend(plan.problem, exact)  # contradictions are refused here
         write_invariants(made / INVARIANTS_FILE, plan, exact)
         with Scratch() as scratch:
             write_published_batches(
@@ -256,7 +252,7 @@ def _places(layout: FilesLayout, queries: Sequence[Any]) -> dict[str, int]:
 
 
 def _order(layout: FilesLayout, name: str, design: Design) -> Ints:
-    """For each row of our query the place of its value in the files."""
+    """For each row of our query, the position of its value in the files."""
     query = next(query for query in design.queries if query.name == layout.queries[name])
     groups = groups_of(layout.rows[name], layout.axes)
     codes = np.indices([len(axis.labels) for axis in layout.axes]).reshape(len(layout.axes), -1)
@@ -272,7 +268,7 @@ def _order(layout: FilesLayout, name: str, design: Design) -> Ints:
 
 
 def with_published_noise(plan: QueryPlan, folder: Path) -> QueryPlan:
-    """The plan with the noise of every region, if another publisher measured; the plan itself if louver did."""
+    """The plan with the noise of every region, if a third party published the measurements; otherwise the plan itself."""
     if plan.design.options.published is None:
         return plan
     path = folder / MEASUREMENTS_FILE

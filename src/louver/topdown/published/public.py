@@ -1,4 +1,4 @@
-"""The content of published files other than the answers, as a spec and a list of leaves: levels, queries, exact values, bounds, zeros."""
+"""Published files, except their answers, as a spec and a list of leaves: levels, queries, exact values, bounds, zeros."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOTH_BRANCHES = "state"
 """The level above the two branches of a state, outside and inside tribal areas; it was not measured."""
 
 STATES = 51
-"""With fewer states, the national level gives no information about those present."""
+"""With fewer states than this, the national level gives no information about those present."""
 
 TABULATION = 16
 """The last characters of a block's code: state, county, tract, block group and block as they are tabulated."""
@@ -55,7 +55,7 @@ class FilesLayout:
     Parameters
     ----------
     has_branches : bool
-        Whether codes begin with a branch and a state, as those of the Census Bureau do.
+        Whether codes begin with a branch and a state, like those of the Census Bureau.
     names : mapping of str to str
         The folders' level names -> louver's names.
     queries : mapping of str to str
@@ -338,7 +338,7 @@ class _Knowledge:
             text = "" if value is None else str(value)
             if code is None or not text.isdecimal() or int(text) >= UNBOUNDED:
                 message = (
-                    f"{path.name}, row {number}: it needs a state's code and a whole number; correct it."
+                    f"{path.name}, row {number}: this needs a state's code and a whole number; correct it."
                 )
                 raise InputError(message, file=path.name, row=number)
             if str(code) in found:

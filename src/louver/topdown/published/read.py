@@ -53,7 +53,7 @@ class PublishedRows:
         How each axis is divided.
     shape : tuple of int
     sign : str
-        Of a constraint; empty for noisy answers.
+        Sign of a constraint; empty for noisy answers.
     region : ndarray of int64, shape (rows,)
         Places in the level's codes, ascending; a region without a row is left out.
     values : ndarray of int64, shape (rows, values)
@@ -178,7 +178,7 @@ class PublishedPart:
     variances: Floats
 
     def without_values(self) -> PublishedPart:
-        """The same with no values."""
+        """The same part without values."""
         return replace(self, values=self.values[:, :0].copy())
 
 
@@ -349,7 +349,7 @@ def _part(
     entries = []
     for axis in axes:
         found = np.array(table[axis.name].to_pylist(), dtype=object)
-        require(found == found[0], "a query is divided differently from earlier rows", axis.name)
+        require(found == found[0], "a query is divided differently than in earlier rows", axis.name)
         if axis.groups(found[0]) is None:
             raise _wrong(file, "a query has a binning that louver does not know", int(rows[0]), axis.name)
         entries.append(str(found[0]))
@@ -371,7 +371,7 @@ def _part(
         require((numbers >= 0).all(axis=1), "a constraint has a negative value", "value")
         signs = np.array(table["sign"].to_pylist(), dtype=object)
         require(np.isin(signs, SIGNS), "the sign is none of =, >= and <=", "sign")
-        require(signs == signs[0], "a constraint has a different sign from earlier rows", "sign")
+        require(signs == signs[0], "a constraint has another sign than in earlier rows", "sign")
         sign = str(signs[0])
     return PublishedPart(
         file=file,
@@ -414,7 +414,7 @@ def _joined(parts: Sequence[PublishedPart], codes: pa.Array) -> PublishedRows:
     first = parts[0]
     for part in parts:
         if (part.entries, part.sign) != (first.entries, first.sign):
-            raise _wrong(part.file, "a query is divided differently from earlier files")
+            raise _wrong(part.file, "a query is divided differently than in earlier files")
     region = np.concatenate([places_of(part.codes, codes) for part in parts])
     order = np.argsort(region, kind="stable")
     if (np.diff(region[order]) == 0).any():
@@ -442,7 +442,7 @@ def _refused(level: PublishedLevel, what: str, **where: Any) -> InputError:
 
 
 def _check_tree(levels: Sequence[PublishedLevel]) -> None:
-    """Whether every region has its parent, and every region above the lowest level a child."""
+    """Check that every region has a parent, and every region above the lowest level a child."""
     for above, below in pairwise(levels):
         if above.width == below.width:
             raise _refused(below, f"its geocodes are as wide as those of {above.name}")
@@ -454,17 +454,18 @@ def _check_tree(levels: Sequence[PublishedLevel]) -> None:
 
 
 def _check_queries(levels: Sequence[PublishedLevel]) -> None:
-    """Whether each name means the same query everywhere."""
+    """Check that each name means the same query everywhere."""
     for kind in ("answers", "constraints"):
         known: dict[str, tuple[tuple[str, ...], str]] = {}
         for level in levels:
             for rows in getattr(level, kind):
                 if known.setdefault(rows.name, (rows.entries, rows.sign)) != (rows.entries, rows.sign):
-                    raise _refused(level, "a query is divided differently from the levels above")
+                    raise _refused(level, "a query is divided differently than on the levels above")
 
 
 def _check_constraints(levels: Sequence[PublishedLevel]) -> None:
-    """Whether bounds leave room, and exact values add up where a level and the one below it have them for all regions."""
+    """Check that lower bounds do not exceed upper ones, and that exact values add up wherever a level and the level below have them for
+    all regions."""
     for level in levels:
         for lower in level.constraints:
             for upper in level.constraints:

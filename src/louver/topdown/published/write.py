@@ -1,4 +1,4 @@
-"""Our own measurements in the layout of noisy measurement files, for programs that read these, and for our tests."""
+"""Our own measurements in the layout of noisy measurement files, for programs that read such files, and for our tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from louver.topdown.result import INVARIANTS_FILE, MEASUREMENTS_FILE
 
 __all__ = ["PublishedName", "published_names", "write_published"]
 
-LEVEL_NAME = re.compile(r"[A-Za-z0-9_-]+")  # levels name folders
+LEVEL_NAME = re.compile(r"[A-Za-z0-9_-]+")  # folders are named after levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
     plan : QueryPlan
         The plan of the measurements; its regions must be prefixes of the codes of the leaves.
     measurements : Path
-        Folder that `measure` left, or a release directory.
+        Folder written by `measure`, or a release directory.
     out : Path
         Folder to make; it appears whole or not at all.
 
@@ -173,7 +173,7 @@ def write_published(plan: QueryPlan, measurements: Path, out: Path, run: Run | N
 def _check_writable(design: Design) -> None:
     """Whether the layout can hold these regions and attributes."""
     if design.prefixes is None:
-        message = "the layout nmf names regions by prefixes of codes; give geography a column with prefixes."
+        message = "the layout nmf identifies regions by prefixes of codes; give the geography a column with prefixes."
         raise InputError(message, option="geography")
     if not all(LEVEL_NAME.fullmatch(name) for name in design.spine.names):
         message = "the layout nmf names folders by levels; give levels names of letters, digits, - and _."

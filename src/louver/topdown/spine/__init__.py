@@ -1,1 +1,1 @@
-"""Regions rearranged for areas that matter: a public list of areas decides which leaves are measured together."""
+"""Regions rearranged for areas of interest: a public list of areas decides which leaves are measured together."""

@@ -1,4 +1,4 @@
-"""The areas that matter: unions of leaves of several kinds, from a public file."""
+"""The areas of interest: unions of leaves of several kinds, from a public file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_area_kinds(
             raise InputError(message, file=path.name, column="leaf", row=number)
         found.setdefault(kind, []).append((number, place_of[leaf], area))
     if len(found) > MOST_KINDS:
-        message = f"{path.name} has {len(found)} kinds of areas, and at most {MOST_KINDS} are possible; leave some out."
+        message = f"{path.name} has {len(found)} kinds of areas, but at most {MOST_KINDS} are possible; leave some out."
         raise InputError(message, file=path.name, column="kind")
     for kind in found:
         if kind in names:

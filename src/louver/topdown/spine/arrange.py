@@ -1,10 +1,9 @@
-"""Regions between a fixed level and the leaves, rearranged for areas that matter. It uses public input only.
+"""Regions between a fixed level and the leaves, rearranged for areas of interest. It uses public input only.
 
 A level of new regions follows a rule: leaves are in one region if they are in the same geographic region, and in the same area of each of
 some kinds. Rules become finer from level to level, so that the regions are a tree and every leaf is in exactly one region of every level.
-Of all such sequences of rules the one is chosen whose areas least squares would know best, as long as no geographic level becomes much
-worse.
-"""
+Of all such sequences of rules, the one chosen is that for which least squares would estimate areas best, as long as no geographic level
+becomes much worse."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from louver._arrays import Floats, Ints
 from louver.data.regions import SEPARATOR, RegionTree
@@ -23,11 +23,19 @@ from louver.optim.spines import Parts, upward_variances
 from louver.run import Run
 from louver.topdown.spine.areas import AreaKind
 
-__all__ = ["ArrangedSpine", "RegionRule", "arrange", "build_spine", "choose_rules", "region_of"]
+__all__ = [
+    "ArrangedSpine",
+    "RegionRule",
+    "arrange",
+    "build_spine",
+    "choose_rules",
+    "region_of",
+    "spine_table",
+]
 
 MOST_CANDIDATES = 20_000
 DIGITS = 9
-"""Decimals to which forecasts are compared, so that the choice does not depend on the machine."""
+"""Number of decimals to which forecasts are compared, so that the choice does not depend on the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +53,6 @@ class RegionRule:
     depth: int
     kinds: tuple[int, ...]
 
-    def is_refined_by(self, other: RegionRule) -> bool:
-        """Whether regions of the other rule lie in regions of this one."""
-        return self.depth <= other.depth and set(self.kinds) <= set(other.kinds)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrangedSpine:
@@ -59,7 +63,7 @@ class ArrangedSpine:
     geographic : RegionTree
         The regions as they were.
     fixed : int
-        The last of the levels that stay.
+        The last of the levels that are kept.
     kinds : tuple of AreaKind
     rules : tuple of RegionRule
         One for each new level.
@@ -78,7 +82,7 @@ class ArrangedSpine:
 
     @property
     def rule_names(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """For every new level the geographic level and the kinds of areas that decide its regions."""
+        """For every new level, the geographic level and the kinds of areas that define its regions."""
         return tuple(
             (
                 self.geographic.names[self.fixed + rule.depth],
@@ -88,7 +92,7 @@ class ArrangedSpine:
         )
 
     def stated(self) -> dict[str, Any]:
-        """The rules, as a manifest has them."""
+        """The rules, in the form of a manifest."""
         return {
             "fixed": self.geographic.names[self.fixed],
             "geography": list(self.geographic.names),
@@ -118,12 +122,12 @@ def arrange(
     tree : RegionTree
         The geographic tree.
     fixed : int
-        Levels up to this one stay.
+        Levels down to this one are kept.
     kinds : tuple of AreaKind
     names : sequence of str
         Names of the new levels.
     tolerance : float
-        Part by which the forecast error of a geographic level may grow.
+        Fraction by which the forecast error of a geographic level may grow.
     power : int
         Variances grow with this power of the number of levels that share a budget: 1 for rho, 2 for epsilon.
     run : Run, optional
@@ -144,7 +148,7 @@ def choose_rules(
     power: int = 1,
     run: Run | None = None,
 ) -> tuple[RegionRule, ...]:
-    """The rules whose areas have the least forecast error, among those that keep to the tolerance or exceed it least."""
+    """The rules with the least forecast error of areas, among those that are within the tolerance or exceed it least."""
     n_geographic = tree.n_levels - 2 - fixed
     atoms = _Atoms.of(tree, fixed, kinds, power)
     before = atoms.errors([RegionRule(depth, ()) for depth in range(1, n_geographic + 1)])
@@ -163,12 +167,12 @@ def choose_rules(
 
 
 def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[RegionRule, ...]]:
-    """All sequences of rules that become finer: the geography, or what has most of it, first."""
+    """All sequences of rules that become finer, starting with the geography or the sequence closest to it."""
     size = comb(n_geographic + n_new, n_new) * (n_new + 1) ** n_kinds
     if size > MOST_CANDIDATES:
         message = (
             f"{n_new} new levels and {n_kinds} kinds of areas can be combined in {size:,} ways, more than "
-            f"{MOST_CANDIDATES:,}; take fewer."
+            f"{MOST_CANDIDATES:,}; use fewer."
         )
         raise InputError(message, option="spine.levels")
     depths = sorted(
@@ -177,7 +181,7 @@ def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[Regio
     )
     found = []
     for own in depths:
-        for begins in product(range(n_new, -1, -1), repeat=n_kinds):  # the level from which on a kind counts
+        for begins in product(range(n_new, -1, -1), repeat=n_kinds):  # the level from which on a kind is used
             kinds = [tuple(k for k, first in enumerate(begins) if first <= level) for level in range(n_new)]
             found.append(tuple(map(RegionRule, own, kinds)))
     return found
@@ -185,7 +189,7 @@ def _candidates(n_geographic: int, n_kinds: int, n_new: int) -> list[tuple[Regio
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Atoms:
-    """Groups of leaves that no rule distinguishes: their number, and where they lie.
+    """Groups of leaves that no rule distinguishes, with their sizes and locations.
 
     Parameters
     ----------
@@ -193,7 +197,7 @@ class _Atoms:
     above : sequence of ndarray of int64
         For each level below the root, down to the fixed one, the parent of every region.
     regions : sequence of ndarray of int64, shape (atoms,)
-        The region at the fixed level and at every geographic level below it, but for the leaves.
+        The region at the fixed level and at every geographic level below it, except the leaves.
     areas : sequence of ndarray of int64, shape (atoms,)
         The area of every kind, -1 for none.
     power : int
@@ -224,7 +228,7 @@ class _Atoms:
         )
 
     def errors(self, rules: Sequence[RegionRule]) -> Floats:
-        """Mean standard errors of a count: of areas of each kind, of regions of the fixed and the geographic levels, and of leaves.
+        """Mean standard errors of a count: for areas of each kind, for regions of the fixed and the geographic levels, and for leaves.
 
         Every level has the same share of the budget.
         """
@@ -262,7 +266,7 @@ def _parts(group: Ints, areas: Ints, size: Ints, n_leaves: Ints, variance: float
 
 
 def region_of(tree: RegionTree, level: int) -> Ints:
-    """The region of a level that each leaf lies in."""
+    """The region of a level in which each leaf lies."""
     ends = np.arange(tree.sizes[level] + 1)
     for starts in tree.starts[level:]:
         ends = starts[ends]
@@ -270,7 +274,7 @@ def region_of(tree: RegionTree, level: int) -> Ints:
 
 
 def _numbered(columns: Sequence[Ints]) -> Ints:
-    """Numbers of the different rows of some columns, in the order of their first occurrence."""
+    """Numbers of the distinct rows of the columns, in the order of their first occurrence."""
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         number = np.unique(number * (int(column.max()) + 2) + column + 1, return_inverse=True)[1]
@@ -291,8 +295,8 @@ def build_spine(
 ) -> tuple[RegionTree, Ints]:
     """The tree of new regions, and for each of its leaves the place in the geographic tree.
 
-    Regions and leaves of one region stand in the order of their first geographic leaf. The code of a new region is that of the region above
-    it, a slash and a number.
+    Within a region, regions and leaves are in the order of their first geographic leaf. The code of a new region is that of the region
+    above it, a slash and a number.
     """
     groups = [region_of(tree, fixed)]
     for rule in rules:
@@ -328,3 +332,21 @@ def _codes(above: Sequence[str], starts: Ints) -> list[str]:
         width = len(str(n))
         found += [f"{code}{SEPARATOR}{number:0{width}d}" for number in range(1, n + 1)]
     return found
+
+
+def spine_table(arrangement: ArrangedSpine) -> pa.Table:
+    """One row for each leaf, in the order of the spine."""
+    spine, tree, leaf = arrangement.spine, arrangement.geographic, arrangement.leaf
+    columns = {"leaf": pa.array(spine.leaves, pa.string())}
+    for level in range(spine.n_levels - 1):
+        columns[f"spine: {spine.names[level]}"] = _text(region_of(spine, level), spine.codes[level])
+    for level in range(arrangement.fixed + 1, tree.n_levels - 1):
+        columns[f"geography: {tree.names[level]}"] = _text(region_of(tree, level)[leaf], tree.codes[level])
+    for kind in arrangement.kinds:
+        columns[f"area: {kind.name}"] = _text(arrangement.area_of(kind), kind.areas)
+    return pa.table(columns)
+
+
+def _text(place: Ints, names: tuple[str, ...]) -> pa.Array:
+    """Names in place of numbers; -1 stands for none."""
+    return pa.array(names, pa.string()).take(pa.array(place, mask=np.asarray(place < 0)))

@@ -1,8 +1,7 @@
 """The effect of an arranged spine on named areas and geographic regions, compared with the geography at equal budget. Everything here is
 public.
 
-Errors are those of least squares before any constraint, for totals: the count of people in an area.
-"""
+Errors are those of least squares before any constraint, for totals: the count of people in an area."""
 
 from __future__ import annotations
 
@@ -15,16 +14,23 @@ import numpy as np
 from louver._arrays import Floats, Ints
 from louver.data.regions import RegionTree
 from louver.optim.spines import members, off_spine_distances, union_variances
-from louver.topdown.measuring.noise_plan import QueryPlan
+from louver.topdown.measuring.noise_plan import QueryPlan, measurable
 from louver.topdown.options import SharesOptions
-from louver.topdown.planning.shares import with_shares
+from louver.topdown.planning.shares import Aim, choose_shares, with_shares
 from louver.topdown.problem import Design
 from louver.topdown.spine.arrange import ArrangedSpine, region_of
 
-__all__ = ["MEAN_ABSOLUTE", "AreaForecast", "SpineForecast", "forecast_spine", "geographic_design"]
+__all__ = [
+    "MEAN_ABSOLUTE",
+    "AreaForecast",
+    "SpineForecast",
+    "default_shares",
+    "forecast_spine",
+    "geographic_design",
+]
 
 MEAN_ABSOLUTE = math.sqrt(2.0 / math.pi)
-"""Mean absolute error over the standard error, where many draws add up."""
+"""Ratio of the mean absolute error to the standard error, if many draws add up."""
 
 NOTHING = 1e-12
 """Precision of a level that measures nothing."""
@@ -44,7 +50,7 @@ class AreaForecast:
     steps_geography, steps_spine : float
         Regions that have to be added and subtracted to make it.
     error_geography, error_spine : float
-        Mean absolute error of the people in it.
+        Mean absolute error of the number of people in it.
     """
 
     kind: str
@@ -58,7 +64,7 @@ class AreaForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpineForecast:
-    """Named areas, and geographic levels below the fixed one."""
+    """Forecasts of named areas, and of geographic levels below the fixed one."""
 
     areas: tuple[AreaForecast, ...]
     levels: tuple[AreaForecast, ...]
@@ -89,14 +95,14 @@ def _line(name: str, rows: Sequence[AreaForecast]) -> str:
 
 
 def geographic_design(design: Design, choose: Callable[[Design], SharesOptions]) -> Design:
-    """The same release with the geography as spine: the same shares level by level, or those chosen for it.
+    """The same release with the geography as its spine, and with the same shares level by level, or those chosen for it.
 
     Parameters
     ----------
     design : Design
         With an arrangement.
     choose : callable
-        From a design to shares, where those of the spec cannot be taken over.
+        Chooses shares for a design, if those of the spec cannot be used.
     """
     arrangement = design.arrangement
     assert arrangement is not None
@@ -107,7 +113,7 @@ def geographic_design(design: Design, choose: Callable[[Design], SharesOptions])
     )
     own = replace(design, spine=tree, arrangement=None, statements=statements)
     if not design.has_chosen_shares and tree.n_levels == spine.n_levels:
-        return own  # shares stand in the order of the levels
+        return own  # the shares follow the order of the levels
     shares = choose(own)
     options = own.options.model_copy(update={"shares": shares})
     return with_shares(replace(own, options=options), shares)
@@ -165,3 +171,21 @@ def _precisions(plan: QueryPlan) -> list[float]:
         else sum((1.0 / (one.variance * one.query.n_rows) for one in queries), NOTHING)
         for level, queries in enumerate(plan.measured)
     ]
+
+
+def default_shares(design: Design) -> SharesOptions:
+    """The shares chosen for the workload "even"."""
+    arrangement = design.arrangement
+    if arrangement is None or arrangement.geographic.n_levels != design.spine.n_levels:
+        return _even(design)
+    shares = geographic_design(design, _even).options.shares
+    assert shares is not None
+    name = dict(zip(arrangement.geographic.names, design.spine.names, strict=True))
+    levels = {name[level]: share for level, share in shares.levels.items()}
+    return shares.model_copy(
+        update={"levels": levels, "at": {name[level]: own for level, own in shares.at.items()}}
+    )
+
+
+def _even(design: Design) -> SharesOptions:
+    return choose_shares(design, measurable(design), Aim.for_workload("even", design)).shares

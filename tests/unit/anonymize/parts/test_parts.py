@@ -259,7 +259,7 @@ def test_a_cancelled_run_leaves_nothing(
         ({"t": 0.3}, "--t: a part is not close"),
         ({"unit": "id", "identifying": (), "method": "auto"}, "--unit: the records of a unit"),
         ({"population": "people.csv", "k_map": True}, "--k-map: a part may match too few"),
-        ({"against": ["earlier"]}, "--against: everybody is looked up"),
+        ({"against": ["earlier"]}, "--against: everyone is looked up"),
         ({"method": "freeform-greedy"}, "every record is matched"),
         ({"parts": 0}, "from 1 to 10000"),
         ({"parts": "many"}, "must be auto or a whole number"),

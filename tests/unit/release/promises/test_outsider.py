@@ -14,8 +14,8 @@ import pytest
 
 import louver as lv
 from louver.release.manifest import file_entry
+from louver.release.promises.mapping import prints_what_it_means
 from louver.release.promises.outsider import ShownCells, small_count_disclosed
-from louver.release.promises.printed import prints_what_it_means
 from louver.release.verify import verify
 from releases import edit
 

@@ -7,7 +7,7 @@ import pytest
 
 from louver.engine.local import LocalEngine
 from louver.topdown import topdown
-from louver.topdown.errors.simulate import AssumedTruth, public_seed, simulate
+from louver.topdown.errors.simulate import AssumedTruth, public_seed
 from louver.topdown.estimation import bayes
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.subspaces import least_squares_variances
@@ -15,7 +15,7 @@ from louver.topdown.load import read_design
 from louver.topdown.measuring.noise_plan import make_plan
 from louver.topdown.measuring.true_counts import invariant_values, true_leaves
 from louver.topdown.problem import Query, SparseLevel
-from topdown_town import SPEC, write_town
+from topdown_town import SPEC, simulated, write_town
 
 OPEN = SPEC.partition("[[topdown.bounds]]")[0].partition("[[structural_zeros]]")
 OPEN = OPEN[0] + "[topdown]" + OPEN[2].partition("[topdown]")[2].replace('level = "ward"', 'level = "town"')
@@ -31,7 +31,7 @@ def test_simulation_is_a_seeded_run_without_files(tmp_path, estimator):
     town = write_town(tmp_path)
     plan = make_plan(read_design(town).estimated(estimator=estimator))
     leaves = true_leaves(plan.design)
-    for seed, found in zip((1, 2), simulate(plan, leaves, (1, 2)), strict=True):
+    for seed, found in zip((1, 2), simulated(plan, leaves, (1, 2)), strict=True):
         released = topdown(town, seed=seed, estimator=estimator).estimate.leaves
         assert np.array_equal(found.leaves.to_dense(18), released.to_dense(18))
 

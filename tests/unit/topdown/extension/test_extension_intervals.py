@@ -15,7 +15,7 @@ from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
 from louver.topdown import area, estimate, extend, topdown
-from louver.topdown.extension.first_plan import plan_of_first
+from louver.topdown.extension.first import plan_of_first
 from louver.topdown.extension.intervals import simulate_extension
 from louver.topdown.extension.problem import read_extension
 from louver.topdown.load import read_first_design

@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv as pacsv
@@ -15,9 +16,9 @@ from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.verify import verify
-from louver.report.topdown_plan import plan_report
+from louver.report.topdown import plan_report
 from louver.topdown import estimate, measure, plan, topdown
-from louver.topdown.errors.simulate import public_seed, simulate
+from louver.topdown.errors.simulate import public_seed
 from louver.topdown.load import read_design
 from louver.topdown.measuring import sealing
 from louver.topdown.measuring.noise_plan import make_plan
@@ -25,7 +26,7 @@ from louver.topdown.measuring.true_counts import true_leaves
 from louver.topdown.planning import forecast as planning
 from louver.topdown.planning.forecast import forecast
 from louver.topdown.planning.stand_in import draw_stand_in, read_stand_in
-from topdown_town import SPEC, people, write_town
+from topdown_town import SPEC, people, simulated, write_town
 
 OPEN = SPEC.partition("[[topdown.bounds]]")[0]
 SHARES = SPEC[SPEC.index("[topdown.shares]") : SPEC.index("[[topdown.invariants]]")]
@@ -77,7 +78,7 @@ def test_a_forecast_is_what_releases_of_the_stand_in_are_off_by(tmp_path):
     leaves, asked = true_leaves(design), make_plan(design)
     found = forecast({"one": asked}, leaves, "the town itself", simulations=2)
     off = []
-    for run in simulate(asked, leaves, [public_seed("forecast", str(n)) for n in range(2)]):
+    for run in simulated(asked, leaves, [public_seed("forecast", str(n)) for n in range(2)]):
         off.append(run.leaves.to_dense(18) - leaves.to_dense(18))
     line = found.line("one", "block", "detailed")
     assert line.method == "simulated"
@@ -132,6 +133,11 @@ def test_the_records_are_refused_as_a_stand_in_whatever_their_name_order_and_for
     with pytest.raises(InputError, match="names the records themselves") as caught:
         plan(spec, stand_in=tmp_path / "innocent.parquet", simulations=1)
     assert caught.value.option == "--stand-in"
+    people = spec.with_name("people.csv")
+    numbered = source.append_column("person", pa.array(range(len(source))))
+    pacsv.write_csv(numbered, people)
+    with pytest.raises(InputError, match="names the records themselves"):
+        plan(spec, stand_in=tmp_path / "innocent.parquet", simulations=1)
     pq.write_table(turned.slice(1), tmp_path / "others.parquet")
     assert plan(spec, stand_in=tmp_path / "others.parquet", simulations=1).lines
 
@@ -219,10 +225,10 @@ def measured(tmp_path):
 def other_shares(monkeypatch):
     """An optimiser that finds something else than the one before."""
     from louver.topdown.planning.shares import Choice, equal_shares
-    from louver.topdown.spine import shares
+    from louver.topdown.spine import forecast
 
     monkeypatch.setattr(
-        shares,
+        forecast,
         "choose_shares",
         lambda design, is_measured, aim: Choice(
             shares=equal_shares(design, is_measured), objective=0.0, budget_factor=0.0
@@ -287,9 +293,9 @@ def test_a_note_of_shares_that_cannot_be_read(tmp_path):
 def test_a_stand_in_and_a_composition_have_somebody_in_them(town, tmp_path):
     (tmp_path / "counts.csv").write_text("quarters,age,race,count\nhome,adult,a,0\n")
     table = table_of(tmp_path, people())
-    with pytest.raises(InputError, match=r"counts.csv counts nobody"):
+    with pytest.raises(InputError, match=r"counts.csv has no people"):
         plan(town, stand_in=table, composition=tmp_path / "counts.csv")
-    with pytest.raises(InputError, match="has nobody in it"):
+    with pytest.raises(InputError, match="has no people"):
         weighted = town.read_text().replace('file = "people.csv"', 'file = "people.csv"\nweight = "n"')
         town.write_text(weighted.partition("[[topdown.bounds]]")[0])
         (tmp_path / "none.csv").write_text("block,quarters,age,race,n\n1A1,home,adult,a,0\n")
@@ -300,7 +306,7 @@ def test_only_a_file_can_be_written_anew(town, monkeypatch):
     import tomllib
 
     monkeypatch.chdir(town.parent)
-    with pytest.raises(InputError, match="a spec that is a file"):
+    with pytest.raises(InputError, match="a spec in a file"):
         plan(tomllib.loads(town.read_text()), write="new.toml")
     inline = (
         SHARES.replace("[topdown.shares]\n", "")

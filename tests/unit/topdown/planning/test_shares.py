@@ -83,7 +83,7 @@ def test_no_point_of_a_grid_is_better(tmp_path, spec, name):
     )
     design = read_design(write_town(tmp_path, spec))
     is_measured, live = measurable(design), np.ones((2, 2))
-    aim = Aim.named(name, design)
+    aim = Aim.for_workload(name, design)
     choice = choose_shares(design, is_measured, aim, live=live)
     tree, precision = scalar_tree(design, live), precision_of(design)
     squares = _squares(design, tree, None, None)
@@ -98,7 +98,7 @@ def test_no_point_of_a_grid_is_better(tmp_path, spec, name):
 @pytest.mark.parametrize("name", ["even", "below"])
 def test_fractions_are_exact_and_every_level_measures_its_cells(tmp_path, name):
     design = regular(tmp_path)
-    aim = Aim.named(name, design)
+    aim = Aim.for_workload(name, design)
     chosen = with_shares(design, choose_shares(design, measurable(design), aim).shares)
     assert sum(chosen.level_shares) == 1 and all(sum(own.values()) == 1 for own in chosen.query_shares)
     assert all(own["detailed"] > 0 for own in chosen.query_shares)
@@ -120,7 +120,7 @@ def test_a_target_draws_the_budget_to_it_and_says_what_it_takes(tmp_path):
 def test_a_spec_without_shares_has_those_of_the_even_workload(tmp_path):
     written = regular(tmp_path / "a")
     bare = regular(tmp_path / "b", BARE)
-    aim = Aim.named("even", written)
+    aim = Aim.for_workload("even", written)
     assert bare.has_chosen_shares and not written.has_chosen_shares
     assert bare.options.shares == choose_shares(written, measurable(written), aim).shares
 

@@ -109,6 +109,6 @@ def test_an_invariant_of_regions_that_are_gone_is_refused(tmp_path):
         'ward = "1/4", "part 1" = "1/4"', 'one = "1/2"'
     )
     with pytest.raises(
-        InputError, match=r"invariants\[1\].* that the spine arranges anew; let the spine begin below them"
+        InputError, match=r"invariants\[1\].* that the spine rearranges; let the spine begin below them"
     ):
         read_design(town(tmp_path, spec))

@@ -13,8 +13,14 @@ from louver.data.regions import RegionTree
 from louver.errors import InputError
 from louver.optim.spines import members, off_spine_distances
 from louver.topdown.spine.areas import AreaKind
-from louver.topdown.spine.arrange import RegionRule, arrange, build_spine, choose_rules, region_of
-from louver.topdown.spine.record import spine_table
+from louver.topdown.spine.arrange import (
+    RegionRule,
+    arrange,
+    build_spine,
+    choose_rules,
+    region_of,
+    spine_table,
+)
 from oracles.spines import union_variance
 from strategies import spines
 

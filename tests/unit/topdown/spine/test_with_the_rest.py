@@ -7,7 +7,7 @@ import pytest
 
 from louver.errors import InputError
 from louver.release.verify import verify
-from louver.report.topdown_plan import plan_report
+from louver.report.topdown import plan_report
 from louver.topdown import export_nmf, extend, plan, topdown
 from louver.topdown.load import read_design
 from louver.topdown.planning.composition import invariant_records, space_of

@@ -1,4 +1,4 @@
-"""Every box of a joint domain that holds few people and is moved by no witness.
+"""All boxes of a joint domain that hold few people and that no witness moves.
 
 A box takes one set of labels of each attribute. Counts and moves of the joint cells are summed over sets, one attribute
 after another: the sums of a set are those of its parent, a set with one label fewer, and of the label that it adds.
@@ -33,10 +33,10 @@ def _fill(
     state,
     base,
 ):
-    """Sums of every set of one attribute, for each cell of the attributes after it; `start` is where its input begins.
+    """Sums of every set of one attribute, for each cell of the later attributes; `start` is where its input begins.
 
     A label is still if no witness moves any of its cells, and large if each of them holds `small` people or more. A set is
-    marked STILL or LARGE if it holds such a label. Where `is_open` says so, large sets are left out. Returns cells summed.
+    marked STILL or LARGE if it holds such a label. Where `is_open` is True, large sets are left out. Returns the number of cells summed.
     """
     for a in range(n_atoms):
         is_still[a] = True
@@ -99,24 +99,24 @@ def unmoved_boxes(
     is_asked : bool (sets,)
         False for sets that are only intermediate steps to others.
     is_every_set : bool (d,)
-        Attributes all of whose sets of labels are listed. A set that holds a label without any move is then left out: what
-        is left without the label, or the label alone, is a box as well.
+        Attributes all of whose sets of labels are listed. A set that holds a label without any move is then left out: the set without this
+        label, or the label alone, is a box as well.
     rest : int64 (d,)
         Joint cells of the attributes after each one.
     base : int64 (d,)
         Where the sums of each attribute's sets begin in `counts` and `moves`.
     counts : int64, moves : uint64
-        Those of the joint cells first, then room for sums.
+        The values of the joint cells, followed by room for sums.
     out : int64 (capacity, d)
-        The sets of each box found, numbered within their attribute. Of the last attribute, -1 - set stands for what is left of
-        a set without the labels that have no move.
+        The sets of each box found, numbered within their attribute. For the last attribute, -1 - set stands for the set without its labels
+        that have no move.
 
     Returns
     -------
     n_found : int
-        Boxes written; one more than the capacity where there was no room for all.
+        Boxes written; one more than the capacity where there was not enough room.
     n_small : int
-        Boxes looked at with 0 < count < small; -1 where more than `most_work` cells would have to be summed.
+        Boxes with 0 < count < small that were examined; -1 where more than `most_work` cells would have to be summed.
     """
     d = len(shape)
     last = d - 1

@@ -25,7 +25,7 @@ LISTED, TENURE = 24, 4
 """Candidates considered per violated bound, and the number of steps during which a step may not be undone."""
 
 LONGEST = 4
-"""Largest step; walks stay near their start, because only steps of one are of interest."""
+"""Largest step; walks stay near their start, because only steps of size one matter."""
 
 
 @inner
@@ -117,7 +117,7 @@ def _violation(value, low, high):
 
 @inner
 def _change(j, step, col_ptr, col_basic, col_coef, basic, low, high, weight):
-    """Weighted violation after a step of free unknown j, less that before."""
+    """Change in weighted violation caused by a step of free unknown j."""
     total = 0
     for k in range(col_ptr[j], col_ptr[j + 1]):
         i = col_basic[k]
@@ -275,7 +275,7 @@ def walk_inplace(cols, free, free_low, free_high, basic, low, high, is_taken, n_
     is_taken : bool (n_free,)
         Set where the unknown could step by one.
     state : uint64 (1,)
-        Of the stream that chooses directions and lengths.
+        State of the random number stream that chooses directions and lengths.
 
     Returns
     -------

@@ -15,7 +15,7 @@ __all__ = ["fit_inplace"]
 
 @inner
 def _gather(indptr, indices, coefs, lower, upper, point, moving, ends, fixed):
-    """Entries of each row that may change, packed, and the sum of the others; a row with a negative coefficient is left empty."""
+    """The changeable entries of each row, packed, and the sum of the others; a row with a negative coefficient is left empty."""
     n_moving = 0
     for row in range(len(indptr) - 1):
         first, rest = n_moving, 0.0

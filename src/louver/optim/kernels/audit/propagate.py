@@ -36,7 +36,7 @@ def _row_range(start, stop, indices, coefs, reach, lower, upper):
 
 @inner
 def _tighten(j, a, reach, row_range, row_lower, row_upper, lower, upper):
-    """Bounds of one unknown from one row; 0 if nothing changed, 1 if something did, -1 if no value is left."""
+    """Bounds of one unknown from one row; 0 if nothing changed, 1 if a bound did, -1 if no value is possible."""
     least, most, free_below, free_above = row_range
     low, high = lower[j], upper[j]
     first, last = (low, high) if a > 0 else (high, low)
@@ -128,7 +128,7 @@ def propagate_inplace(
 
 @kernel
 def activity_bounds(indptr, indices, coefs, reach, row_lower, row_upper, lower, upper, out_lower, out_upper):
-    """Bounds of every row's sum from those of its unknowns and its own."""
+    """Bounds of every row's sum, from the bounds of its unknowns and its own."""
     for row in range(len(indptr) - 1):
         least, most, free_below, free_above = _row_range(
             indptr[row], indptr[row + 1], indices, coefs, reach[row], lower, upper

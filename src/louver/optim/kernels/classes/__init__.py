@@ -1,1 +1,1 @@
-"""Kernels of `anonymize`: what classes of records lose, and the searches for classes that lose little."""
+"""Kernels of `anonymize`: the information loss of classes of records, and searches for classes with little loss."""

@@ -109,7 +109,7 @@ def random_below(state, n):
 
 @inner
 def partner_of(draft, x, state):
-    """A record near x: of the same point, or of a neighbouring one, the nearer the likelier; x itself if alone."""
+    """A record near x: of the same point, or of a neighbouring one, the nearer the likelier; x itself if there is no other."""
     points = draft.points
     p = np.int64(draft.records[x, POINT])
     q, n_near = p, points[p, N_NEAR]
@@ -215,7 +215,7 @@ def count_of(c, classes, n):
 
 @inner
 def best_home(draft, a, x, n_taken, state):
-    """The neighbouring class other than a and the targets so far that record x costs least to join, and that cost."""
+    """The neighbouring class that record x costs least to join, apart from a and the targets so far, and that cost."""
     best, least = NOBODY, np.int64(2**62)
     points = draft.points
     p = np.int64(draft.records[x, POINT])
@@ -276,8 +276,8 @@ def dissolve(draft, a, allowance, state):
 def gather(draft, x):
     """Choose x and the nearest records that their classes can spare, until they may be a class; returns their number.
 
-    Where more than size is asked of a class, a record is taken only if it brings the class nearer to what is asked. Too few are returned
-    if there is no such class.
+    Where classes have requirements other than size, a record is taken only if it brings the class nearer to them. If there is no such
+    class, too few records are returned.
     """
     wanted, limits, counts = draft.least_size, draft.limits, draft.gathered
     chosen, target, points = draft.chosen, draft.target, draft.points
@@ -360,7 +360,7 @@ def found(draft, x, allowance):
 
 @inner
 def step(draft, x, temperature, state):
-    """Try to move record x; return whether anything changed."""
+    """Try to change the class of record x; return whether anything changed."""
     a = np.int64(draft.records[x, LABEL])
     if a != NOBODY and draft.classes[a, LOSS] == 0:
         return False

@@ -13,7 +13,7 @@ __all__ = ["cut_pieces", "mixed"]
 SAMPLE = 2048
 """Number of classes by which a cut is judged."""
 LEAST_SHARE = 0.3
-"""Least share of the classes on either side of a cut."""
+"""Minimum share of the classes on either side of a cut."""
 
 
 @kernel
@@ -76,12 +76,12 @@ def divide_inplace(lower, order, first, last, column, code):
 
 @kernel
 def cut_pieces(geometry, codes, labels, most_classes, seed):
-    """Cut the classes in two, at places that depend on the seed, until pieces are small enough.
+    """Cut the classes in two repeatedly, at places that depend on the seed, until the pieces are small enough.
 
     Parameters
     ----------
     labels : int64 (n,)
-        The first record of each record's class; -1 for a record left out, which is like a class of its own.
+        The first record of each record's class; -1 for a record left out, which is treated as a class of its own.
     most_classes : int
         Maximum number of classes in a piece.
     seed : uint64

@@ -1,7 +1,7 @@
 """Classes grown until they are diverse: the next record is the cheapest among those that bring the class nearest to its requirements.
 
-How far a class is from its requirements is one number, its *lack*: distinct values and entropy that are missing, and the
-distance from the whole table beyond the one allowed, summed over the sensitive columns.
+The *lack* of a class is one number that says how far it is from its requirements: the distinct values and entropy that are missing, and the
+distance from the whole table in excess of what is allowed, summed over the sensitive columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from louver.optim.kernels.classes.record_tree import (
 __all__ = ["diverse_labels"]
 
 POOL = 192
-"""Records near a seed from which its class is chosen."""
+"""Number of records near a seed from which its class is chosen."""
 
 NO_KEY = np.int64(2**63 - 1)
 
@@ -97,7 +97,7 @@ def diverse_labels(geometry, requirements, codes, seeds, least_size, strictness,
 def grow_inplace(
     geometry, requirements, codes, keys, lower, upper, words, counts, lacks, members, least_size, strictness
 ):
-    """Grow a class from `members[0]`, whose region and counts are given, until it may be published; 0 if the pool has no such class."""
+    """Grow a class from `members[0]`, with its region and counts, until it may be published; return 0 if the pool holds no such class."""
     limits, sensitive = requirements.limits, requirements.sensitive
     size, n_pool = 1, 0
     while n_pool < keys.shape[0] and keys[n_pool] != NO_KEY:

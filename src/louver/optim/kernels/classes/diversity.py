@@ -1,8 +1,8 @@
 """Which classes may be published: l-diversity and t-closeness of sensitive columns, and matches in a population.
 
-A class is judged by how often each value of each sensitive column occurs in it, among the records that have one. All requirements are closed under
-uniting classes: distinct values only grow, entropy is concave, earth mover's distances are convex, a larger region
-matches more of the population, and what recursive diversity compares is subadditive (`excess`).
+A class is judged by how often each value of each sensitive column occurs in it, among the records that have one. All requirements are
+closed under uniting classes: distinct values only grow, entropy is concave, earth mover's distances are convex, a larger region matches
+more of the population, and what recursive diversity compares is subadditive (`excess`).
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ __all__ = [
 
 EQUAL, ORDERED, TREE_DISTANCE = 0, 1, 2
 ROUNDING = 1e-12
-"""Share by which c times a number of records may be rounded."""
+"""Relative error with which c times a number of records may be rounded."""
 SLACK = 1e-12
 """Tolerance for rounding in entropies and distances, far below what `verify` allows."""
 
-# The requirements on each sensitive column are one array of numbers, for the reason given in the loss kernels: how
-# many columns there are, N_LIMITS numbers for each of them, then the tables they point to.
+# The requirements on each sensitive column are one array of numbers, for the reason given in the loss
+# kernels: the number of columns, N_LIMITS numbers for each of them, then the tables they point to.
 N_LIMITS = 9
 START, STOP = 1, 2
 """Where the values of the column start in arrays over all values."""
 LEAST_DISTINCT = 3
-"""Distinct values needed; 0 asks for nothing."""
+"""Minimum number of distinct values; 0 for no requirement."""
 LEAST_ENTROPY = 4
-"""Entropy needed, in nats; negative asks for nothing."""
+"""Minimum entropy, in nats; negative for no requirement."""
 FARTHEST = 5
-"""Distance allowed from the whole table; negative asks for nothing."""
+"""Maximum distance from the whole table; negative for no requirement."""
 DISTANCE = 6
 TABLES = 7
 """Where the shares of its values in the whole table start; for TREE_DISTANCE the node above value a at height h stands
 (h + 1) * values + a further on."""
 LEVELS = 8
 RATIO = 9
-"""c of recursive (c, l)-diversity, whose l is LEAST_DISTINCT; negative asks for nothing."""
+"""c of recursive (c, l)-diversity, whose l is at LEAST_DISTINCT; negative for no requirement."""
 
 
 class Requirements(NamedTuple):
@@ -75,7 +75,7 @@ class Requirements(NamedTuple):
     matches : int64
         Number of people in the population who must match a class; 0 without a population.
     key : int64
-        A column of intervals without missing values, by which to look people up; -1 where there is none.
+        A column of intervals without missing values, by which people are looked up; -1 where there is none.
     """
 
     sensitive: NDArray[np.int32]
@@ -172,9 +172,10 @@ def insert_top_inplace(top, n):
 
 @inner
 def excess_of(top, rank, ratio, size):
-    """Records of the commonest value beyond `ratio` times those of all values from the `rank`-th on, by the greatest counts; positive where too many.
+    """By how many records the commonest value exceeds `ratio` times the records of all values from the `rank`-th on; positive where it is
+    too many.
 
-    A commonest value that has just as many records as allowed is one too many, and rounding is to that side.
+    A commonest value with exactly the limit of records is one too many, and rounding errs on that side.
     """
     tail = size
     for place in range(rank - 1):
@@ -184,9 +185,9 @@ def excess_of(top, rank, ratio, size):
 
 @kernel
 def excess(limits, s, counts):
-    """`excess_of` a class in sensitive column s; 0 where it is not asked for.
+    """`excess_of` a class in sensitive column s; 0 where recursive diversity is not required.
 
-    With counts r of n records in all it is r_1 - c (n - r_1 - ... - r_(l-1)), in which every sum of the greatest counts is subadditive over
+    With counts r that sum to n it is r_1 - c (n - r_1 - ... - r_(l-1)), in which every sum of the greatest counts is subadditive over
     classes: a union of classes with no excess has none.
     """
     field = s * N_LIMITS
@@ -219,8 +220,7 @@ def is_diverse(limits, counts):
 
 @kernel
 def lack(limits, counts):
-    """How far a class with these counts is from being diverse, 0 if it is: what is missing in values and entropy, the distance beyond, and the share of records in
-    excess."""
+    """How far a class with these counts is from being diverse (0 if it is): missing values and entropy, excess distance and records."""
     total = 0.0
     for s in range(np.int64(limits[0])):
         field = s * N_LIMITS

@@ -1,15 +1,14 @@
 """Classes of a few thousand records while they are being improved: which record is where, and what a change would cost.
 
 A class keeps, for every column, the two least and the two greatest codes of its records (and for sets the categories
-that occur at all and those that occur twice), so that the loss without one record, with another, or both is known in
-O(m).
+that occur at all and those that occur twice), so that the loss without one record, with another, or both takes O(m).
 
-Records that are equal in all quasi-identifiers are a *point*. Where nothing but size is asked of a class, all classes
-within one point are united in its *core*: it loses nothing, and every record beyond the least size is free to
-help a neighbour. A record that joins a large core takes no more than it needs into a class of their own.
+Records that are equal in all quasi-identifiers are a *point*. Where size is the only requirement, all classes within one point are united
+in its *core*: it loses nothing, and every record beyond the minimum size is free to join a neighbouring class. A record that joins a large
+core takes only as many records as it needs into a new class.
 
-Columns that are intervals come in blocks of LANES, filled up with columns that are all zero: a fixed number of turns
-becomes vector code. They are written with conditions and 32-bit results for the same reason.
+Columns that are intervals come in blocks of LANES, filled up with columns that are all zero: loops of fixed length are compiled to vector
+code. Conditions and 32-bit results serve the same purpose.
 
 Trusted input: records of a point are numbered without gaps.
 """
@@ -111,13 +110,13 @@ class DraftPartition(NamedTuple):
         Unused class numbers.
     totals : int64 (2,)
     chosen, target : int64 (h,)
-        Room for a list of records and of the classes they leave or enter.
+        Workspace for a list of records and the classes they leave or enter.
     counts, gathered : int64 (values,)
-        Room to count sensitive values in: of a class that is judged, and of one that is gathered.
+        Workspace for counts of sensitive values: of a class that is examined, and of one that is gathered.
     least_size, full : int64
-        Least number of records in a class; units that a record left out loses.
+        Minimum number of records in a class; loss, in units, of a record that is left out.
     is_free : bool
-        Whether size is all that is asked of a class.
+        Whether size is the only requirement on a class.
     """
 
     geometry: NDArray[np.int64]
@@ -189,7 +188,7 @@ def stretch_inplace(ends, c, j, code):
 
 @inner
 def mark_inplace(draft, c, i, code):
-    """Stretch what is known of a class in the other column i to one more code."""
+    """Stretch the region of a class in the other column i to one more code."""
     geometry, words = draft.geometry, draft.words
     kind = geometry[i * N_FIELDS + KIND]
     if code >= 0:
@@ -251,7 +250,7 @@ def rescan_inplace(draft, c, j):
 
 @inner
 def rescan_other_inplace(draft, c, i):
-    """Recompute what is known of a class in the other column i from its records."""
+    """Recompute the region of a class in the other column i from its records."""
     geometry, words = draft.geometry, draft.words
     clear_ends_inplace(draft.ends, c, draft.codes.shape[1] + i)
     for word in range(geometry[i * N_FIELDS + WORD_START], geometry[i * N_FIELDS + WORD_STOP]):
@@ -265,7 +264,7 @@ def rescan_other_inplace(draft, c, i):
 
 @inner
 def refresh_inplace(draft, c):
-    """Recompute what is known of a class from its records."""
+    """Recompute the region of a class from its records."""
     for j in range(draft.codes.shape[1]):
         rescan_inplace(draft, c, j)
     for i in range(draft.others.shape[1]):
@@ -431,7 +430,7 @@ def has_room(draft, c):
 
 @inner
 def splits_for(draft, c, x):
-    """Whether record x would take what it needs out of class c instead of joining all of it."""
+    """Whether record x would split off a class from class c instead of joining all of it."""
     if draft.classes[c, SIZE] < 2 * draft.least_size - 1 or draft.totals[N_SPARE] == 0:
         return False
     return is_core(draft, c) and draft.records[x, POINT] != draft.records[draft.classes[c, HEAD], POINT]
@@ -447,7 +446,7 @@ def join_change(draft, c, x):
 
 @inner
 def join_inplace(draft, c, x):
-    """Let record x, which is in no ring, join class c, or a part of it where that is a large core."""
+    """Let record x, which is in no ring, join class c, or a part split off from it where c is a large core."""
     classes, totals = draft.classes, draft.totals
     if splits_for(draft, c, x):
         totals[N_SPARE] -= 1
@@ -479,9 +478,7 @@ def free_inplace(draft, c):
 
 @inner
 def settle_inplace(draft, c):
-    """Update the loss of a class that records have left or entered; unite it with its point's core if it
-    lies there.
-    """
+    """Update the loss of a class after records left or entered it; unite it with its point's core if it lies within the point."""
     if draft.classes[c, SIZE] == 0:
         free_inplace(draft, c)
     elif not is_core(draft, c):

@@ -20,7 +20,7 @@ FORBIDDEN = np.int32(2**31 - 1)
 
 @kernel
 def round_costs(geometry, codes, lower, upper, words, matches, n_rounds, costs, stop):
-    """Loss of each record's region once stretched to each other record; FORBIDDEN where it covers it by a match."""
+    """Loss of each record's region once stretched to each other record; FORBIDDEN where a match already covers that record."""
     n = codes.shape[0]
     for i in range(n):
         if stop[0] != 0:
@@ -88,7 +88,7 @@ def cheapest_free(costs, is_taken):
 
 @kernel
 def assignment(costs, stop):
-    """Each record matched so that the sum of the costs is least; a forbidden pair costs more than all others together.
+    """The match of each record that minimises the sum of the costs; a forbidden pair costs more than all others together.
 
     Shortest augmenting paths after Jonker & Volgenant (1987), in the form and with the ties of Crouse (2016).
     """

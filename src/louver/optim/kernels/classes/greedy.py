@@ -42,7 +42,7 @@ def greedy_labels(geometry, codes, k, farthest_first, stop):
     members[k - 1] = 0
     while n_left >= k and stop[0] == 0:
         if 2 * n_left < n_built:
-            # Half of the tree is gone: a new one has smaller regions and fewer leaves.
+            # Half of the records are gone from the tree: a new one has smaller regions and fewer leaves.
             left, n_built = np.empty(n_left, np.int64), 0
             for i in range(n):
                 if labels[i] < 0:

@@ -1,8 +1,8 @@
 """The information loss of classes of records, in whole units, for every kind of quasi-identifier.
 
-A record is a row of codes, one per column. What a class of records has in common is its *region*: for every column
-the least and the greatest code, and for columns generalised to sets one bit per category. The loss of a class is its
-number of records times the *spread* of its region, the sum of the losses of its columns. Kinds of columns:
+A record is a row of codes, one per column. The *region* of a class of records consists of the least and the greatest code of every column,
+and for columns generalised to sets one bit per category. The loss of a class is its number of records times the *spread* of its region, the
+sum of the losses of its columns. Kinds of columns:
 
     INTERVAL  code = position in loss units (weight included); loss = greatest - least
     OPEN      the same, where code -1 (missing) matches anything
@@ -51,14 +51,14 @@ NOTHING = np.int32(2**31 - 1)
 WORD_BITS = 64
 
 
-# The geometry is one array of integers: N_FIELDS of them for each column, then the tables they point to. One array
-# is passed where a tuple of ten would cost twenty times as much as the loss itself.
+# The geometry is one array of integers: N_FIELDS of them for each column, then the tables they point to. It
+# is a single array because passing a tuple of ten costs twenty times as much as computing a loss.
 N_FIELDS = 8
 KIND = 0
 FULL = 1
 """Loss of a value that is not published at all."""
 IS_OPEN = 2
-"""Whether codes -1, which match anything, occur."""
+"""Whether the code -1, which matches anything, occurs."""
 WORD_START, WORD_STOP = 3, 4
 """Where the bits of the column lie among the words of a region."""
 TABLE = 5
@@ -270,7 +270,7 @@ def has_other_kinds(geometry, m):
 
 @kernel
 def contains(geometry, lower, upper, words, row):
-    """Whether a record (of a population) fits what would be published of a region."""
+    """Whether a record of a population matches what would be published for a region."""
     for j in range(row.shape[0]):
         code = row[j]
         kind = geometry[j * N_FIELDS + KIND]
@@ -278,7 +278,7 @@ def contains(geometry, lower, upper, words, row):
             if words[geometry[j * N_FIELDS + WORD_START]] == 0:
                 return False
         elif code < 0 or (upper[j] < 0 and geometry[j * N_FIELDS + IS_OPEN] != 0):
-            continue  # a value missing in the population, or in the whole class, fits anything
+            continue  # a value that is missing in the population, or in the whole class, matches anything
         elif kind == SET:
             word = words[geometry[j * N_FIELDS + WORD_START] + code // WORD_BITS]
             if (word >> np.uint64(code % WORD_BITS)) & np.uint64(1) == 0:
@@ -342,6 +342,6 @@ def class_losses(geometry, codes, labels, n_classes):
 
 
 def labels_loss(geometry, codes, labels, n_classes):
-    """Total loss in units: that of all classes, and suppressed records (label -1) in full."""
+    """Total loss in units: that of all classes, plus the full loss of suppressed records (label -1)."""
     full = geometry[FULL : codes.shape[1] * N_FIELDS : N_FIELDS].sum()
     return class_losses(geometry, codes, labels, n_classes).sum() + (labels < 0).sum() * full

@@ -1,4 +1,4 @@
-"""The least loss per record that any class around a point can have, from the point's nearest neighbours and their sensitive values."""
+"""A lower bound on the loss per record of any class around a point, from the point's nearest neighbours and their sensitive values."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def least_losses(geometry, codes, multiplicity, keys, reach, first, k, with_trip
     multiplicity : int64 (p,)
         Records of each point.
     keys : int64 (h, l)
-        Near others of points `first` to `first` + h - 1, as `nearest` gives them.
+        Neighbours of points `first` to `first` + h - 1, as `nearest` returns them.
     reach : int64 (h,)
-        Points that are not listed are no nearer than this.
+        Points that are not listed are at least this far away.
     first, k : int
     with_triples : bool
         Whether to look at triples; at pairs only if not.
@@ -78,12 +78,11 @@ def least_losses(geometry, codes, multiplicity, keys, reach, first, k, with_trip
 
     Notes
     -----
-    A class S around point i holds `needed` = k - (records of i) further ones. For each point c of S, ask how little
-    a class can lose that holds i, c and enough others: at least the value up to which the losses of the triples (i,
-    c, d) bring in the records still needed, as S holds them all and loses no less than any triple. Every point of S
-    answers at most the loss of S, and together they have `needed` records: so the loss of S is at least the value up
-    to which the answers bring in that many. Without triples, the answer of c is its distance from i. A class that holds
-    a point that is not listed loses at least the reach.
+    A class S around point i holds `needed` = k - (records of i) further ones. Each point c of S gives a bound on the loss of a class that
+    holds i, c and enough others: the value up to which the triples (i, c, d), in ascending order of loss, supply the records still needed.
+    As S holds them all and loses no less than any triple, none of these bounds exceeds the loss of S. Together the points of S have
+    `needed` records, so the loss of S is at least the value up to which the bounds, in ascending order, supply that many. Without triples,
+    the bound of c is its distance from i. A class that holds an unlisted point loses at least the reach.
 
     **Cost**: O(h l (l m + needed)), without triples O(h l needed).
     """
@@ -136,9 +135,9 @@ def diverse_reach(limits, sensitive, start, keys, reach, first, least_size, is_t
     keys, reach, first
         As in `least_losses`.
     least_size : int
-        Records that every diverse class has at least.
+        Minimum number of records of a diverse class.
     is_table_whole : bool
-        Whether closeness is judged by the table in `limits` and every record has a value; otherwise it is passed over.
+        Whether closeness is measured against the table in `limits` and every record has a value; if not, closeness is ignored.
 
     Returns
     -------
@@ -147,9 +146,9 @@ def diverse_reach(limits, sensitive, start, keys, reach, first, least_size, is_t
     Notes
     -----
     The records of a class that loses less than d are among those nearer than d. As long as no class of these can be diverse
-    (`may_hold_class`), the class reaches further.
+    (`may_hold_class`), the class must reach further.
 
-    **Cost**: O(l (records of a point + values)) for l neighbours, without the values where only distinct ones are counted.
+    **Cost**: O(l (records of a point + values)) for l neighbours, without "values" where only distinct values are required.
     """
     n_near = keys.shape[1]
     found = np.zeros(keys.shape[0], np.int64)
@@ -192,7 +191,7 @@ def add_point_inplace(limits, sensitive, start, point, step, counts, n_distinct)
 def may_hold_class(limits, counts, n_distinct, least_size, is_table_whole):
     """False where no class of these records is diverse: too few values, or too far from the table whichever records are taken.
 
-    A class of n records, `least_size` or more, has at most counts / n of a value, which is at most counts / least_size.
+    In a class of n >= `least_size` records the share of a value is at most counts / n, and so at most counts / least_size.
     """
     for s in range(np.int64(limits[0])):
         field = s * N_LIMITS
@@ -215,7 +214,7 @@ def may_hold_class(limits, counts, n_distinct, least_size, is_table_whole):
 
 @kernel
 def least_distance(limits, s, counts, least_size):
-    """No class with at most these counts, of `least_size` records or more, is nearer to the whole table in sensitive column s."""
+    """A lower bound on the distance from the whole table, in column s, of classes of `least_size` records or more within these counts."""
     field = s * N_LIMITS
     first, last = np.int64(limits[field + START]), np.int64(limits[field + STOP])
     table, kind, n_values = np.int64(limits[field + TABLES]), limits[field + DISTANCE], last - first

@@ -32,7 +32,7 @@ __all__ = ["mondrian_labels"]
 
 @kernel
 def mondrian_labels(geometry, requirements, codes, least_size, is_strict, stop):
-    """Labels of the parts that no allowable cut divides further; once `stop` is set none is divided."""
+    """Labels of the parts that no allowable cut divides further; once `stop` is set, no part is divided further."""
     n = codes.shape[0]
     labels = np.empty(n, np.int64)
     order = np.arange(n)
@@ -92,7 +92,7 @@ def find_cut_inplace(geometry, requirements, codes, members, least_size, is_stri
 
 @kernel
 def nearest_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, stop):
-    """The allowable cut nearest the middle, of two equally near, the one before it; 0 if there is none."""
+    """The allowable cut nearest the middle (of two equally near, the earlier one); 0 if there is none."""
     middle = ordered.shape[0] // 2
     most = ordered.shape[0]
     left = steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_strict, -1, most, stop)
@@ -148,9 +148,9 @@ def steps_to_cut(geometry, requirements, codes, ordered, j, least_size, is_stric
 
 @kernel
 def steps_to_wait(limits, shrinking, growing):
-    """Steps before which the parts cannot both be diverse: 0 if they are, -1 if they never will be.
+    """Number of steps during which the parts cannot both be diverse: 0 if they already are, -1 if they never will be.
 
-    A record that moves changes known records x distance by at most one, as every distance is a norm.
+    As every distance is a norm, moving a record changes (known records x distance) by at most one.
     """
     wait = np.int64(0)
     for s in range(np.int64(limits[0])):
@@ -178,7 +178,7 @@ def steps_to_wait(limits, shrinking, growing):
 
 @kernel
 def steps_to_match(geometry, requirements, codes, ordered, side):
-    """The fewest steps after which the growing part matches enough of the population; further steps only add matches.
+    """The minimum number of steps after which the growing part matches enough of the population; further steps only add matches.
 
     One more than the number of steps if it never does.
     """

@@ -1,4 +1,4 @@
-"""Classes that cost less than their records are priced at, found near each record: what a lower bound for large files rests on.
+"""Classes that cost less than the prices of their records, found near each record: the basis of a lower bound for large files.
 
 Every point (equal records) has a price. Prices under which every class of k records or more loses at least the prices of its records
 prove that every partition loses at least the sum of all prices. `set_partitioning` lists such classes among all points, for dozens of
@@ -27,14 +27,16 @@ class Branches(NamedTuple):
     Attributes
     ----------
     point, width, price, spare : int64 (depths, points)
-        Points that may follow, by ascending loss per record (`width`) of the class with each; their prices, and records left of them.
+        Points that may follow, by ascending loss per record (`width`) of the class with each; their prices, and the number of records left
+        of each.
     bound, order : int64 (depths, points)
-        Least reduced cost of a class that ends with a point and otherwise takes points before it; the points by ascending bound.
+        Least reduced cost of a class that ends with a point and otherwise takes earlier points; the points by ascending bound.
     lower, upper : int32 (depths, m)
     words : uint64 (depths, words)
         Regions of the classes.
     chosen, value, spread, n, at : int64 (depths,)
-        The record added, the sum of prices, loss per record, number of points that may follow, and of those that were followed.
+        The record added, the sum of prices, the loss per record, the number of points that may follow, and how many of them have been
+        followed.
     top : int64 (depths,)
         Workspace of `bound_endings_inplace`.
     """
@@ -71,9 +73,10 @@ def new_branches(depths, n_points, m, words):
 
 @kernel
 def least_ending(width, price, spare, size, value, top, n_top, least, most):
-    """The least reduced cost of classes of `size` records worth `value` with at least one record of a point, and others of the `top` prices.
+    """The least reduced cost of classes that extend `size` records worth `value` by a record of a point, or more, and others at `top`
+    prices.
 
-    Every such class loses at least `width` per record; of a given size the dearest records make it cheapest.
+    Every such class loses at least `width` per record; for a given size, the dearest records give the least reduced cost.
     """
     size, value = size + 1, value + price
     best = size * width - value if size >= least else FAR
@@ -98,7 +101,7 @@ def least_ending(width, price, spare, size, value, top, n_top, least, most):
 
 @kernel
 def bound_endings_inplace(branches, depth, least, most):
-    """For every point that may follow: the least reduced cost of classes that take it and otherwise points before it."""
+    """For every point that may follow: the least reduced cost of classes that take it and otherwise earlier points."""
     size, value, room, n_top = depth + 1, branches.value[depth], most - depth - 1, 0
     top = branches.top
     for c in range(branches.n[depth]):
@@ -119,9 +122,9 @@ def bound_endings_inplace(branches, depth, least, most):
 
 @kernel
 def start_inplace(branches, geometry, codes, multiplicity, prices, ranked, place, near, reach, far):
-    """Begin with the head ranked[place]: the points ranked after it that are nearer than its price.
+    """Start at the head ranked[place] with the points ranked after it that are nearer than its price.
 
-    A class that holds a point as far away as that loses more per record than any of its records is worth.
+    A class that holds a point as far away as its price loses more per record than the price of any of its records.
     """
     head = ranked[place]
     clear_inplace(branches.lower[0], branches.upper[0], branches.words[0])
@@ -158,7 +161,7 @@ def start_inplace(branches, geometry, codes, multiplicity, prices, ranked, place
 
 @kernel
 def follow_inplace(branches, geometry, codes, depth, c):
-    """Add a record of the point at c to the class; points before it, and what is left of it, may follow."""
+    """Add a record of the point at c to the class; earlier points, and the remaining records of this one, may follow."""
     below = depth + 1
     branches.lower[below], branches.upper[below] = branches.lower[depth], branches.upper[depth]
     branches.words[below] = branches.words[depth]
@@ -186,10 +189,10 @@ def follow_inplace(branches, geometry, codes, depth, c):
 
 @kernel
 def search_head(branches, geometry, codes, least, most, limit, max_nodes, out, out_cost, n_found, stop):
-    """List ever cheaper classes with the head in row 0; returns a lower bound on the reduced cost of all, and how many are listed.
+    """List ever cheaper classes with the head in row 0; returns a lower bound on the reduced cost of all classes, and the number listed.
 
-    Classes whose reduced cost is between the limit (at most 0) and 0 are not looked for; the bound accounts for them, and for what a
-    search that ends at `max_nodes` has not seen.
+    Classes whose reduced cost is between the limit (at most 0) and 0 are not sought; the bound accounts for them, and for all that a search
+    stopped at `max_nodes` has not examined.
     """
     bound_endings_inplace(branches, 0, least, most)
     lowest, best, n_nodes, depth = np.int64(0), limit, 0, 0
@@ -203,7 +206,7 @@ def search_head(branches, geometry, codes, least, most, limit, max_nodes, out, o
             continue
         c = branches.order[depth, branches.at[depth]]
         if branches.bound[depth, c] >= best or n_nodes >= max_nodes or stop[0] != 0:
-            # The points that come next have no lower bound.
+            # The bounds of all later points are at least as high.
             lowest = min(lowest, branches.bound[depth, c])
             depth -= 1
             continue
@@ -239,7 +242,7 @@ def search_head(branches, geometry, codes, least, most, limit, max_nodes, out, o
 def cheapest_classes(
     geometry, codes, multiplicity, prices, ranked, places, keys, reach, least, most, slack, max_nodes, out, out_cost, stop
 ):  # fmt: skip
-    """For each of some heads, classes of negative reduced cost, and a lower bound on the reduced cost of all its classes.
+    """For each of the given heads, classes of negative reduced cost, and a lower bound on the reduced cost of all its classes.
 
     A class belongs to the first of its points in the ranking by descending price: its head.
 
@@ -250,17 +253,17 @@ def cheapest_classes(
     multiplicity, prices : int64 (p,)
         Records of each point, and the price of one.
     ranked : int64 (p,)
-        Points by descending price, of equal prices by number.
+        Points by descending price; where prices are equal, by number.
     places : int64 (h,)
         Places of the heads among them.
     keys : int64 (p, l)
-        Near others of every point, as `nearest` gives them.
+        Neighbours of every point, as `nearest` returns them.
     reach : int64 (p,)
         Points that are not listed are no nearer than this.
     least, most : int
         Records of a class.
     slack : int64 (p,)
-        Reduced costs of a head's classes down to minus this are not followed up.
+        Classes of a head whose reduced cost is no lower than minus this are not sought.
     max_nodes : int
         Nodes of the search for each head.
     out : int32 (capacity, most + 1)
@@ -276,9 +279,9 @@ def cheapest_classes(
 
     Notes
     -----
-    Depth-first search. The loss per record of a class with c only grows as more is added, so candidates are put in ascending order
-    of it, and the classes of a node are divided by their last candidate in this order: they lose at least its width per record, and
-    the prices of the others are at most the greatest before it (`least_ending`).
+    Depth-first search. The loss per record of a class only grows as records are added, so candidates are sorted by the loss per record of
+    the class with each (its width), and the classes of a node are divided by their last candidate in this order: they lose at least its
+    width per record, and the prices of the other candidates are at most the greatest before it (`least_ending`).
     """
     p, m = codes.shape
     branches = new_branches(most, p + 1, m, n_words(geometry, m))
@@ -300,7 +303,7 @@ def cheapest_classes(
 
 @kernel
 def fit_prices_inplace(start, member, cost, multiplicity, most, prices, use, n_rounds, stop):
-    """Prices that are worth most while no listed class costs less than its records are priced at, roughly.
+    """Approximately the prices with the greatest total under which no listed class costs less than the prices of its records.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ WINDOW = 4096
 """Number of classes on either side, in the order of their first records, searched for a partner."""
 
 FEW_VALUES = 64
-"""Up to this many sensitive values, every class in the window is tried as a partner; above it, the TRIED cheapest."""
+"""Up to this many sensitive values, every class in the window is tried as a partner; with more, only the TRIED cheapest."""
 
 TRIED = 256
 SEARCHED = 8
@@ -64,7 +64,7 @@ def unite_inplace(geometry, requirements, codes, labels, n_classes, least_size, 
     target = np.arange(n_classes)
     n_failing = 0
     for c in range(n_classes):
-        # Invariant: every class before c that is left may be published, or is the only one left.
+        # Invariant: every remaining class before c may be published, or is the only one left.
         while sizes[c] > 0 and not (
             sizes[c] >= least_size
             and is_union_diverse(values, runs, c, -1)

@@ -1,4 +1,4 @@
-"""Classes of records that one recoding per column makes equal."""
+"""Classes of records that become equal under one recoding per column."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def group_points(atoms, blocks, start, n_blocks, columns, weight, group, sizes):
     weight : int64 (p,)
         Records of each point.
     group : int64 (p,)
-        The group of each point so far; filled with the group after, by first point.
+        The group of each point so far; overwritten with the new group, numbered by first point.
     sizes : int64 (p,)
         Filled: records of each group.
 
@@ -42,7 +42,7 @@ def group_points(atoms, blocks, start, n_blocks, columns, weight, group, sizes):
     slots, keys = np.full(n_slots, -1, np.int32), np.empty(p, np.uint64)
     n = 0
     for i in range(p):
-        # Blocks are digits of the key, each to the base of its column: equal keys are equal blocks in all.
+        # Blocks are digits of the key, each to the base of its column: equal keys mean equal blocks in all columns.
         key = np.uint64(group[i])
         for j in columns:
             key = key * np.uint64(n_blocks[j]) + np.uint64(blocks[start[j] + atoms[i, j]])

@@ -3,10 +3,9 @@
 Records are cut by the widest column into leaves of LEAF records; ARITY neighbouring leaves, and then groups of
 groups, share a node. A node stores the region of its records, how many of them are left and their lowest number.
 
-The search is best-first with stale keys: as a class grows, what a record would cost only rises, so a key computed for a
-smaller class remains a lower bound, and the node on top of the heap is the answer once its key is fresh. Keys are
-(spread, record number) in one integer: of equal spreads the record with the least number wins, exactly as in a plain
-scan over all records.
+The search is best-first with stale keys: as a class grows, the cost of adding a record only rises, so a key computed for a smaller class
+remains a lower bound, and the node on top of the heap is the answer once its key is fresh. Keys are (spread, record number) in one integer:
+of equal spreads the record with the least number wins, exactly as in a plain scan over all records.
 """
 
 from __future__ import annotations
@@ -391,7 +390,7 @@ def leaf_keys(total, record, count):
 
 @kernel
 def grow_inplace(tree, geometry, search, lower, upper, words, members, size, target):
-    """Grow the class members[:size] with this region to `target` records, always by the cheapest, and remove these from the tree."""
+    """Grow the class members[:size] with this region to `target` records, always by the cheapest; these are removed from the tree."""
     heap, total = search.heap, search.total
     codes, record, data, count, child = tree.codes, tree.record, tree.data, tree.left, tree.child
     is_mixed = has_other_kinds(geometry, codes.shape[1])
@@ -422,9 +421,9 @@ def grow_inplace(tree, geometry, search, lower, upper, words, members, size, tar
 def nearest(tree, geometry, first, last, n_wanted):
     """Neighbours of records first to last - 1, nearest first, as keys (distance, number) in one integer.
 
-    The distance of two records is the loss per record of the class of these two. A search ends after MAX_LEAVES leaves, so that
-    with many columns, where little can be pruned, not all pairs are compared. Returns the keys (NO_KEY where there are no more)
-    and for each record its reach: records not listed are no nearer than that.
+    The distance between two records is the loss per record of the class that consists of them. A search ends after MAX_LEAVES leaves, so
+    that with many columns, where little can be pruned, not all pairs are compared. Returns the keys (NO_KEY where there are no more) and
+    for each record its reach: records not listed are at least that far away.
     """
     m = tree.codes.shape[1]
     lower, upper = np.empty(m, np.int32), np.empty(m, np.int32)

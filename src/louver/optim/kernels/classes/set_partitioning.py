@@ -1,8 +1,7 @@
 """Classes priced against a value per record: the columns of the set-partitioning problem, and their exact cover.
 
-Records that are equal in everything that matters are one *point* with a multiplicity, so that choices that differ only
-in which equal records they take are examined once. A class is a list of points, each as often as it takes records
-of it, in ascending order; its *head* is the first.
+Records that are equal in everything that matters are one *point* with a multiplicity, so that choices which differ only in equal records
+are examined once. A class is a list of points, each as often as it takes records of it, in ascending order; its *head* is the first.
 
 Every point has a price; the reduced cost of a class is its loss less the prices of its records. Prices under which no
 class has a negative reduced cost prove that every partition loses at least the sum of the prices of all records, and
@@ -26,7 +25,7 @@ STOPPED = -1
 """Status: the limit on work was reached before the answer was complete."""
 
 PROBES = 16
-"""Slots probed in the memory of sets reached before."""
+"""Slots probed in the table of sets that were reached before."""
 
 
 @kernel
@@ -77,9 +76,10 @@ def list_classes(
         Points.
     multiplicity, prices : int64 (p,)
     limits : int64 (p,)
-        Per head; with `is_minimising`, lowered below each class found, so that each class listed is better than the last.
+        Per head; with `is_minimising`, lowered below the reduced cost of each class found, so that each class listed is better than the
+        last.
     max_nodes : int
-        Limit on the nodes of the search; `stop` is the same limit set from outside.
+        Limit on the nodes of the search; `stop` ends it from outside.
     out : int32 (capacity, most_size + 1)
         Number of records, then the points, of each class; the points after the head in no order.
     out_cost : int64 (capacity,)
@@ -205,11 +205,11 @@ def filter_inplace(
     least_size,
     most_size,
 ):
-    """Keep the candidates that may be part of a class within the limit, with the loss per record they lead to."""
+    """Keep the candidates that may be part of a class within the limit, together with the loss per record they lead to."""
     kept = 0
     for c in range(total):
         certain = spread_with(geometry, lower, upper, words, codes[candidate[c]])
-        # While candidates move up, `price` stays descending and holds every record that is left at least once.
+        # While candidates move up, `price` stays descending and holds every remaining record at least once.
         bound = optimistic(size + 1, certain, value + price[c], price, spare, 0, total, least_size, most_size)
         if bound <= limit:
             candidate[kept], price[kept], spare[kept], width[kept] = candidate[c], price[c], spare[c], certain
@@ -298,7 +298,7 @@ def fit_prices_inplace(
 
 @kernel
 def was_reached(table, table_cost, table_used, left, last, cost, used):
-    """Whether these records were left before, at no higher cost and with no more left out; otherwise remember it."""
+    """Whether the same records remained before, at no higher cost and with no more left out; if not, remember them."""
     n_slots, p = table.shape[0], left.shape[0]
     key = np.uint64(last)
     for i in range(p):
@@ -356,7 +356,7 @@ def cover(
     fee : int
         Cost of each record that could be left out and is not.
     n_slots : int
-        Size of the memory of sets reached before, a power of two.
+        Size of the table of sets that were reached before, a power of two.
     chosen : int64 (n,)
         Out: the classes of the best cover, then -1.
 

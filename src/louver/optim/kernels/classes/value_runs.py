@@ -1,4 +1,4 @@
-"""Sensitive values of classes as sorted runs (value, how often), so that a union is judged without recounting.
+"""Sensitive values of classes as sorted runs (value, count), so that a union is examined without recounting.
 
 A class of s records has at most s different values, however many the column has: its requirements are checked in
 O(s), where an array of counts takes O(values). Values are numbered so that those below one node of a hierarchy stand
@@ -55,7 +55,7 @@ NONE = -1
 
 
 class SensitiveValues(NamedTuple):
-    """The whole table, values of all sensitive columns one after another.
+    """The whole table: the values of all sensitive columns, one column after another.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class SensitiveValues(NamedTuple):
     node_share : float64 (heights, values)
         Share of that node.
     current, gathered : int64 (heights,)
-        Room for the node that a walk along runs has come to at each height, and its records.
+        Workspace: the node that a walk along runs has reached at each height, and the number of its records.
     top : int64
-        Room for the greatest counts of a class.
+        Workspace for the greatest counts of a class.
     """
 
     limits: NDArray[np.float64]
@@ -104,7 +104,7 @@ class ClassRuns(NamedTuple):
     known : int64 (classes, s)
         Records of each class that have a value.
     far : float64 (classes, s)
-        Known records x distance of each class from the whole table; 0 where no distance is asked for.
+        Known records x distance of each class from the whole table; 0 where no distance is required.
     """
 
     first: NDArray[np.int64]
@@ -117,7 +117,7 @@ class ClassRuns(NamedTuple):
 
 @kernel
 def sensitive_values(limits):
-    """What is known about the values before any class is examined."""
+    """The properties of the values that do not depend on any class."""
     n_columns, n = np.int64(limits[0]), n_sensitive_values(limits)
     most, n_top = np.int64(0), np.int64(1)
     for s in range(n_columns):

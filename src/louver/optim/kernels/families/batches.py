@@ -32,9 +32,9 @@ __all__ = ["INFEASIBLE", "Batch", "round_batch_inplace", "solve_batch_inplace"]
 
 INFEASIBLE = 2
 
-MAX_PROXIMAL = 40  # rounds for type counts that are bounded but not measured
+MAX_PROXIMAL = 40  # maximum number of rounds for type counts that are bounded but not measured
 SOFTNESS = 1e-3  # weight of such a count relative to that of the cells it sums
-UNSETTLED = 1e-5  # persons a round may still move it by; times SOFTNESS, this is the error that is left
+UNSETTLED = 1e-5  # persons the last round may move it by; times SOFTNESS, the remaining error
 
 
 class Batch(NamedTuple):
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
     `cell` lists the cells each parent's children may fill, ascending, `parent` its count. `link_row` is
     (links, cells of the schema) with rows numbered through all links, the types first. `lower` and `upper`
-    are (children, 2^types), used where is_bounded. Weights are `a` (children, cells), `v` (children,) and
+    are (children, 2^types), used where is_bounded is True. Weights are `a` (children, cells), `v` (children,) and
     `weight` (children, rows); an axis of length one stands for all.
     """
 
@@ -134,7 +134,7 @@ def _is_feasible(batch, first, last, counts):
 
 @kernel
 def _gather(batch, f, order, group_start):
-    """The family of parent f, and whether its bounds leave a solution."""
+    """The family of parent f, and whether its bounds allow a solution."""
     first, last = batch.child_start[f], batch.child_start[f + 1]
     m = last - first
     cells, parent = np.empty(order.shape[0], np.int64), np.empty(order.shape[0])
@@ -212,7 +212,7 @@ def _gather_slots(batch, first, cells, group_start, row, keep):
 
 @kernel
 def _solve_proximal_inplace(family, h, tolerance):
-    """Solve where the types are bounded but not measured: their own last counts stand in for measurements.
+    """Solve where the types are bounded but not measured: their counts in the previous round stand in for measurements.
 
     Implements: the proximal point method, which ends at a solution of the problem without these terms.
     """
@@ -241,7 +241,7 @@ def _solve_proximal_inplace(family, h, tolerance):
         for k in range(family.n_types):
             for c in range(m):
                 moved = max(moved, abs(held[k, c] - family.noisy[k, c]))
-                # g stays where it is: z takes over what the new centre gives up.
+                # g is left unchanged: z absorbs the shift of the centre.
                 z[k, c] += family.weight[k, c] * (family.noisy[k, c] - held[k, c])
                 family.noisy[k, c] = held[k, c]
         if moved <= UNSETTLED:
@@ -294,7 +294,7 @@ def solve_batch_inplace(batch, tolerance, counts, status, n_steps, residual):
             if batch.is_bounded and batch.weight[0, 0] == 0.0 and not _is_fixed(family):
                 status[f], n_steps[f], residual[f] = _solve_proximal_inplace(family, h, tolerance)
             else:
-                # Weights of zero are left only where the counts are fixed; there they have no effect.
+                # Weights of zero remain only where the counts are fixed; they have no effect there.
                 for k in range(family.weight.shape[0]):
                     for c in range(m):
                         if family.weight[k, c] == 0.0:

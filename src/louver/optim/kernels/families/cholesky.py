@@ -3,9 +3,9 @@
 Written out rather than left to a BLAS, so that the digits do not depend on a library or its number of
 threads. Upper triangles are used throughout: inner loops then run along rows and need no reductions.
 
-A row that depends on others, whose pivot is nothing but rounding, is cut off and gets a pivot of its own,
-kept with a minus sign. Solving leaves its unknown at zero where the right-hand side is below NOISE there;
-otherwise `reach` is added to the right-hand side, in its direction.
+A row that depends on others, so that its pivot is only rounding error, is decoupled and gets a pivot of its own, stored with a minus sign.
+Solving leaves its unknown at zero where the right-hand side is below NOISE there; otherwise `reach` is added to the right-hand side, in its
+direction.
 """
 
 from __future__ import annotations

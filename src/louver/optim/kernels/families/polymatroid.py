@@ -1,9 +1,8 @@
 """Vectors of type counts whose sums over every set of types are bounded: projection, exchange, nearest point.
 
-A set of types is a bit mask. `lower[S]` and `upper[S]` bound the sum over S for all 2^k sets of k types, and
-describe a generalised polymatroid: both are attained, `upper` is submodular, `lower` supermodular, and they
-fit together (`upper[S] - upper[S - R] >= ...`). Adding one more element, the ground, whose count is minus the
-sum of the others, turns it into the base polytope of
+A set of types is a bit mask. `lower[S]` and `upper[S]` bound the sum over S for all 2^k sets of k types, and describe a generalised
+polymatroid: both are attained, `upper` is submodular, `lower` supermodular, and they are compatible (`upper[S] - upper[S - R] >= ...`).
+Adding one more element, the ground, whose count is minus the sum of the others, turns it into the base polytope of
 
     f(S) = upper[S]                 for S without the ground,
     f(S + ground) = -lower[V - S]   for S with it,
@@ -51,7 +50,7 @@ def restrict_inplace(lower, upper, keep, own_lower, own_upper):
                 full |= 1 << place[j]
         own_upper[s] = upper[full]
         own_lower[s] = lower[full | outside]
-    # The empty set sums to zero; the caller checks what the types outside must hold.
+    # The empty set sums to zero; the caller checks the bounds of the types outside.
     own_lower[0] = 0
     own_upper[0] = 0
     return n_types
@@ -121,7 +120,7 @@ def project_inplace(lower, upper, k, wanted, out, block):
 
 @inner
 def _worst_set(lower, upper, k, low, free, counts, ground):
-    """The subset of `free` that exceeds its bound most, 0 where none does."""
+    """The subset of `free` that exceeds its bound most; 0 if none does."""
     offset = np.float64(_value(lower, upper, k, low))
     worst = 0
     excess = SLACK
@@ -154,7 +153,7 @@ def is_member(lower, upper, k, counts):
 
 @inner
 def exchange_masks_inplace(lower, upper, k, counts, allow):
-    """`allow[i]` = the types j that can give one person to type i; bit k and `allow[k]` mean the ground.
+    """`allow[i]` is the set of types j that can give one person to type i; bit k and `allow[k]` mean the ground.
 
     A set is tight where the counts attain its bound. One more of i and one fewer of j stays inside if and only if
     every tight set that holds i also holds j.
@@ -182,8 +181,8 @@ def exchange_masks_inplace(lower, upper, k, counts, allow):
 def nearest_inplace(lower, upper, k, wanted, out, allow):
     """An integer point of the polymatroid with the least sum of |out - wanted|; all integers.
 
-    Type by type the nearest count that the earlier ones leave possible, then single exchanges while they
-    help: for a separable convex function on such a set, no helpful exchange means a best point.
+    Type by type takes the nearest count that the earlier ones leave possible, then makes single exchanges while they help. For a separable
+    convex function on a polymatroid, a point that no exchange improves is optimal.
     """
     for t in range(k):
         highest, lowest = upper[1 << t], lower[1 << t]

@@ -1,15 +1,14 @@
 """Round the counts of a parent's children to integers, as closely as the constraints allow.
 
-Every count becomes its floor or one more. Cell by cell the children must add up to the parent, and the type
-counts of each child must stay in its polymatroid. The largest sum of fractions rounded up is the least L1
-distance, because the number of counts rounded up is fixed.
+Every count becomes its floor or one more. Cell by cell the children must add up to the parent, and the type counts of each child must stay
+in its polymatroid. Because the number of counts rounded up is fixed, the L1 distance is least where the sum of the fractions rounded up is
+largest.
 
-First each cell gives its units to the largest fractions. That is optimal except for the children's bounds,
-so what they hold of each type (`held`) may differ from any admissible vector (`target`, chosen as near as can
-be). The excess is then carried, one person at a time, along shortest paths: a step moves a person of a cell
-to another child, at the price of the fractions, or exchanges two types within a child's target, at no cost.
-This is the successive shortest path method for submodular flows; paths with the fewest steps among the
-shortest keep every target admissible.
+First each cell gives its units to the largest fractions. That is optimal if the children's bounds are ignored, so the numbers they then
+hold of each type (`held`) may violate the bounds; `target` is the nearest admissible vector. The excess is then carried, one person at a
+time, along shortest paths: a step moves a person of a cell to another child, at the price of the fractions, or exchanges two types within a
+child's target at no cost. This is the successive shortest path method for submodular flows; paths with the fewest steps among the shortest
+keep every target admissible.
 
 Fractions are compared as integers, 2^20 steps to a person, ties within a step by a public hash of the child
 and the cell, so that the answer is the same whatever the method and the order.
@@ -101,7 +100,7 @@ def _largest_first_inplace(family, floor, is_up, potential):
             else:
                 next_rank = family.rank[i, c]
                 break
-        # Between the last rank taken and the next one: all steps through this cell then cost at least 0.
+        # A potential between the last rank taken and the next one, so that all steps through this cell cost at least 0.
         potential[i] = last if taken > 0 else next_rank
     return True
 
@@ -119,7 +118,7 @@ def _own_bits_inplace(keep, n_types, own):
 
 @kernel
 def _targets_inplace(family, held, target, excess, allow):
-    """Admissible vectors nearest to what the children hold, and what they hold beyond them."""
+    """The admissible vectors nearest to what the children hold, and the excess of what they hold."""
     m, n_types = held.shape
     own = np.empty(n_types, np.int64)
     wanted = np.empty(n_types, np.int64)
@@ -176,7 +175,7 @@ def _pop(heap, size):
 
 @inner
 def _arcs(family, is_up, allow, node, target_node, cost):
-    """Steps that lead out of a node: fills their ends and costs, returns how many.
+    """Steps that lead out of a node: fills in their ends and costs, and returns their number.
 
     Nodes are child x type, then the cells, then the ground.
     """
@@ -228,7 +227,7 @@ def _arcs(family, is_up, allow, node, target_node, cost):
 
 @inner
 def _shortest_path(family, is_up, allow, excess, potential, work, heap):
-    """Nearest deficit from any excess; the path is left in work[2] (each node's predecessor), -1 if none."""
+    """The deficit nearest to any excess, -1 if there is none; the path is left in work[2] (each node's predecessor)."""
     distance, hops, before = work[0], work[1], work[2]
     target_node, cost = work[3], work[4]
     n_nodes = excess.shape[0]

@@ -35,7 +35,7 @@ STALLED = 1
 
 MAX_STEPS = 120  # Newton steps on z
 MAX_GROUP_STEPS = 60  # Newton steps on the prices of one group
-MAX_TRIALS = 30  # step lengths tried along one direction
+MAX_TRIALS = 30  # maximum number of step lengths tried along one direction
 MAX_IDLE = 60  # steps on z allowed without halving the residual; after that, what remains is rounding error
 MAX_GROUP_IDLE = 12  # the same for the prices of one group
 ENOUGH = 0.2  # a step may overshoot until the slope is minus this share of the initial one
@@ -47,13 +47,12 @@ MAX_TYPES = 16
 class FamilyArrays(NamedTuple):
     """One parent and its children, as arrays; the module docstring explains them.
 
-    Cells are sorted by group, group j being cells group_start[j] to group_start[j + 1]. Entry e, one cell of
-    one child, belongs to cell[e]; slot s holds entries slot_start[s] to slot_start[s + 1]. `a` and `detail` have
-    one value per entry, `v` and `grouped` one per slot, `weight` and `noisy` one per row and child. What follows
-    from these is kept: `share`, the a of a slot's first entry over this one's; `inverse`, 1 / (a + v); `alone`, the a
-    of a group's first entry over a + v; `ratio`, a + v of it over this one's. `row` is (links, n). Rows 0 to n_types - 1 are the types; where is_bounded, keep[c] is the
-    mask of those child c may fill, lower[c] and upper[c] its bounds restricted to them. `parent` is ignored
-    where has_parent is False (the root).
+    Cells are sorted by group, group j being cells group_start[j] to group_start[j + 1]. Entry e, one cell of one child, belongs to cell[e];
+    slot s holds entries slot_start[s] to slot_start[s + 1]. `a` and `detail` have one value per entry, `v` and `grouped` one per slot,
+    `weight` and `noisy` one per row and child. Quantities derived from these are stored: `share`, the a of a slot's first entry over this
+    one's; `inverse`, 1 / (a + v); `alone`, the a of a group's first entry over a + v; `ratio`, a + v of it over this one's. `row` is
+    (links, n). Rows 0 to n_types - 1 are the types; where is_bounded, keep[c] is the mask of those child c may fill, lower[c] and upper[c]
+    its bounds restricted to them. `parent` is ignored where has_parent is False (the root).
     """
 
     a: np.ndarray
@@ -81,7 +80,7 @@ class FamilyArrays(NamedTuple):
 
 @kernel
 def weigh(n_groups, slot_start, a, v):
-    """What a family keeps of its weights: share, inverse, alone and ratio."""
+    """The quantities a family stores about its weights: share, inverse, alone and ratio."""
     m = (slot_start.shape[0] - 1) // n_groups
     share, inverse = np.empty(a.shape[0]), np.empty(a.shape[0])
     alone, ratio = np.empty(a.shape[0]), np.empty(a.shape[0])
@@ -107,7 +106,7 @@ def _respond_inplace(first, last, a, v, share, cell, detail, grouped, price, zet
         shared += share[e]
     shift = 0.0
     n_active, n_before = last - first, last - first + 1
-    # Every round drops counts below the threshold, which can only raise it.
+    # Every round drops counts below the threshold, which can only raise the threshold.
     while v > 0.0 and 0 < n_active < n_before:
         n_before = n_active
         shift = (total - grouped) / (shared + a[first] / v)
@@ -140,7 +139,7 @@ def _price_single_inplace(family, j, price, zeta, h, tolerance):
     shift = max(price[i] * inverse[first], -highest)
     for _ in range(MAX_GROUP_STEPS):
         total, active = 0.0, 0.0
-        for e in range(first, last):  # without branches, which could not be predicted
+        for e in range(first, last):  # without branches, because the processor could not predict them
             value = h[e] + shift * ratio[e]
             total += max(value, 0.0)
             active += ratio[e] * (value > 0.0)
@@ -157,7 +156,7 @@ def _price_single_inplace(family, j, price, zeta, h, tolerance):
 
 @inner
 def _reference(family, j):
-    """What the first entry of group j weighs, a and a + v: curvatures and prices are counted in it; 1 without entries."""
+    """The weights a and a + v of the first entry of group j, the unit of curvatures and prices; 1 if there are no entries."""
     m = family.noisy.shape[1]
     for slot in range(j * m, (j + 1) * m):
         first = family.slot_start[slot]
@@ -168,7 +167,7 @@ def _reference(family, j):
 
 @inner
 def _coupling(a, v, share, first, last, h):
-    """What active entries of a slot take from each other, over the weight of its first."""
+    """Coupling between the active entries of a slot, relative to the weight of the first."""
     if first == last:
         return 0.0
     shared = 0.0
@@ -241,7 +240,7 @@ def _price_group_inplace(family, j, price, zeta, h, work, tolerance):
         has_woken = False
         for p in range(size):
             if work[p, p] <= 0.0:
-                # No child fills this cell yet: raise its price to where the first one does, and on, but not far past the best.
+                # No child fills this cell yet: raise its price to where the first one does and further, but not far past the optimum.
                 wanted, beyond = gradient[p], base * gradient[p]
                 woken = price[start + p] + _wake(family, j, p, price, zeta, h)
                 for _ in range(MAX_TRIALS):
@@ -306,7 +305,7 @@ def _wake(family, j, p, price, zeta, h):
 
 @inner
 def _next_length(low, low_slope, high, high_slope):
-    """The step length at which the falling slope crosses zero, between two lengths, or further out if it has not yet."""
+    """The step length at which the falling slope crosses zero, between two lengths, or beyond them if it has not crossed yet."""
     if high == 0.0:
         return min(4.0 * low, LONGEST)
     t = low + (high - low) * low_slope / (low_slope - high_slope)
@@ -394,10 +393,10 @@ def _gradient_inplace(family, h, g, gradient):
 
 @kernel
 def _reach_inplace(family, h, price, z, zeta, g, gradient, reach):
-    """How far each z must move, in persons, before anything responds, for rows to which nothing does.
+    """For rows to which nothing responds: how far each z must move, in persons, before something does.
 
-    A type count held at a bound stays there while it would exceed it; a row none of whose cells is filled
-    stays empty until the cell nearest to it is.
+    A type count held at a bound stays there as long as it would exceed the bound; a row without filled cells stays empty until the cell
+    nearest to being filled is.
     """
     n_rows, m = reach.shape
     n_links = family.row.shape[0]
@@ -676,7 +675,7 @@ def _add_slot_curvature_inplace(family, slot, start, h, own):
 
 @kernel
 def _rows_in_use(family):
-    """Number the (row, child) pairs that have a cell to fill, child by child, -1 for the others; count them."""
+    """Number the (row, child) pairs that have a cell to fill, child by child, with -1 for the others; also return their count."""
     m = family.noisy.shape[1]
     place = np.empty((family.weight.shape[0], m), np.int64)
     place[:] = -1
@@ -731,7 +730,7 @@ def _inner_product(a, b):
 
 @inner
 def _follow_inplace(price, z, old_price, old_z, t, price_step, step):
-    """Multipliers t steps on from old ones."""
+    """Set the multipliers to the old ones plus t times the step."""
     for k in range(z.shape[0]):
         for c in range(z.shape[1]):
             z[k, c] = old_z[k, c] + t * step[k, c]
@@ -741,7 +740,7 @@ def _follow_inplace(price, z, old_price, old_z, t, price_step, step):
 
 @kernel
 def solve_family_inplace(family, h, price, z, tolerance):
-    """Solve one family; h (entries), price (n,) and z (rows, m) are filled, the latter two from their values.
+    """Solve one family; h (entries), price (n,) and z (rows, m) are filled; the initial values of price and z are the starting point.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Counts of cells in groups: negative binomials whose means are known up to factors, seen through normal noise.
 
 The mean is expected x factor x departure: the factor is common to the cells of a group, the departure a cell's own. Each is one of a list
-with given weights, zero (nobody) first. Both lists have the same steps on a logarithmic scale, so that their products are one list too, the
-scales: zero, then the product of the first factor and the first departure above zero, and so on. A negative binomial with mean m and mixing
-variation c has variance m + (c m)^2; sums over counts are exact up to `LARGE`, beyond which count and noise are taken as normal.
+with given weights, zero (nobody) first. Both lists have the same steps on a logarithmic scale, so that their products form one list, too,
+the scales: zero, then the product of the first factor and the first departure above zero, and so on. A negative binomial with mean m and
+mixing variation c has variance m + (c m)^2; sums over counts are exact up to `LARGE`, beyond which count and noise are treated as normal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["LARGE", "draws_inplace", "expectations_inplace", "likelihoods_inplac
 LARGE = 200.0  # mean above which a count is treated as normal
 REACH = 12.0  # standard deviations of noise covered by the sum
 WIDTH = 9.0  # standard deviations of the count covered by the sum
-NOTHING = 1e-280  # likelihood below which a value is unexplained
+NOTHING = 1e-280  # likelihood below which a value counts as unexplained
 DOUBT = (
     1e-60  # likelihood of any value at all, so that two cells that contradict each other leave a posterior
 )
@@ -31,7 +31,7 @@ def _n_counts(variation):
 
 @inner
 def _noise_inplace(value, variance, noise):
-    """Density of normal noise, up to a factor, for counts 0, 1, ... observed as `value`: 1 at the nearest count; and how many matter."""
+    """Density of normal noise, up to a factor, for counts 0, 1, ... seen as `value` (1 at the nearest count), and how many matter."""
     nearest = max(value, 0.0)
     last = min(noise.shape[0], int(nearest + REACH * np.sqrt(variance)) + 2)
     for k in range(last):
@@ -79,7 +79,7 @@ def likelihoods_inplace(expected, values, variances, scales, variation, out):
 def _table_inplace(expected, values, variances, scales, variation, first, last, noise, table):
     """table[i, j, q]: sums of count^q x likelihood at scale j, for the cells of a group; the largest likelihood of a cell is 1.
 
-    Where nothing explains a value, all likelihoods of its cell are zero.
+    If nothing explains a value, all likelihoods of its cell are zero.
     """
     for i in range(first, last):
         n_noise = _noise_inplace(values[i], variances[i], noise)
@@ -128,7 +128,7 @@ def _factors_inplace(likelihood, factor_weights, departure_weights, kind, first,
 def expectations_inplace(
     start, likelihood, factor_weights, factor_kind, departure_weights, kind, factors, departures
 ):
-    """Adds how often each factor and each departure is expected, by class, from likelihoods (cells, scales); one step of EM."""
+    """Add the expected numbers of each factor and each departure, by class, from likelihoods (cells, scales); one step of EM."""
     n_factors, n_departures = factor_weights.shape[1], departure_weights.shape[1]
     given, chance = np.empty((_longest(start), n_factors)), np.empty(n_factors)
     for g in range(start.shape[0] - 1):
@@ -140,9 +140,7 @@ def expectations_inplace(
         for f in range(n_factors):
             factors[factor_kind[g], f] += chance[f]
             for i in range(last - first):
-                if (
-                    f > 0 and given[i, f] > 0.0
-                ):  # where the factor is zero, nothing is learnt about departures
+                if f > 0 and given[i, f] > 0.0:  # if the factor is zero, nothing is learnt about departures
                     own = kind[first + i]
                     for d in range(n_departures):
                         joint = departure_weights[own, d] * of_group[i, _scale(f, d)]
@@ -151,7 +149,7 @@ def expectations_inplace(
 
 @inner
 def _longest(start):
-    """Most cells of a group."""
+    """Greatest number of cells in a group."""
     longest = 1
     for g in range(start.shape[0] - 1):
         longest = max(longest, start[g + 1] - start[g])
@@ -164,7 +162,8 @@ def posteriors_inplace(
 ):  # fmt: skip
     """Posterior mean and variance of every count; group g has the cells start[g] to start[g + 1].
 
-    Counts of a group are off together. Their variances are multiplied by one number, so that they add up to the variance of their sum.
+    Errors of the counts of a group are correlated. Their variances are multiplied by one number, so that they add up to the variance of
+    their sum.
     """
     n_factors, longest = factor_weights.shape[1], _longest(start)
     table, noise = np.empty((longest, scales.shape[0], 3)), np.empty(_n_counts(variation))
@@ -222,8 +221,8 @@ def draws_inplace(
 ):  # fmt: skip
     """One draw of every count: a factor for each group, a departure for each cell, then the count; and the resulting variance.
 
-    `by_group`, `by_departure` and `uniform` are numbers between 0 and 1 that decide these; `normal` is `uniform` in standard
-    deviations, for counts that are taken as normal.
+    `by_group`, `by_departure` and `uniform` are the numbers between 0 and 1 that decide these draws; `normal` is `uniform` in standard
+    deviations, for counts that are treated as normal.
     """
     n_factors, n_departures, longest = factor_weights.shape[1], departure_weights.shape[1], _longest(start)
     table, noise = np.empty((longest, scales.shape[0], 3)), np.empty(_n_counts(variation))

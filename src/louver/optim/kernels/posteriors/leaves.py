@@ -2,10 +2,10 @@
 
 The count of cell i in a leaf is negative binomial with mean size x factor x e^base_i, seen through noise. Sizes and factors
 are lists of exponents with given weights, the first of each being zero: the leaf, or the group, is empty. For every
-size the groups are independent; what is known of the total is weighed in as if the leaf's counts were normal.
+size the groups are independent; knowledge about the total is included as if the leaf's counts were normal.
 
 What a noisy count says about a count of a given mean is looked up in tables: column 0 for a mean of zero, column t
-for e^(first + step (t - 1)). Beyond the last column count and noise are taken as normal.
+for e^(first + step (t - 1)). Beyond the last column, count and noise are treated as normal.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from louver.optim.kernels import inner, kernel
 __all__ = ["Seen", "draw_leaves_inplace", "leaves_inplace", "totals_inplace"]
 
 N_POINTS = 40  # points of a leaf's distribution of totals
-MOST = 30.0  # standard normal deviations that are still told apart
+MOST = 30.0  # largest distance from a normal mean, in standard deviations, that is distinguished
 
 
 class Seen(NamedTuple):
-    """Tables (noisy values, means): logarithm of the density of the noisy value, and two moments of the count."""
+    """Tables (noisy values x means) of the log density of the noisy value and of two moments of the count."""
 
     lowest: int
     first: float
@@ -53,7 +53,7 @@ def _look_up(seen, value, place):
 
 @inner
 def _group_inplace(seen, values, place, first, last, offsets, log_weight, posterior, moments):
-    """One group of cells (first to last) at one size: moments of each, of their sum, and the log likelihood.
+    """One group of cells (first to last) at one size: moments of each cell and of their sum, and the log likelihood.
 
     `offsets` are the columns that each factor adds, the first meaning zero; `posterior` gets the factors' weights;
     moments is (cells, 2). Returns the log likelihood, and mean and variance of the sum.
@@ -178,7 +178,7 @@ def leaves_inplace(
 
 @inner
 def _drawn(seen, value, place, uniform, normal):
-    """One count whose mean stands in column `place`, seen as `value`; and the variance that such counts have."""
+    """A draw of one count whose mean stands in column `place`, seen as `value`, and the variance of such counts."""
     if place == 0:
         return 0.0, 0.0
     density, mean, square = _look_up(seen, value, place)
@@ -208,8 +208,8 @@ def draw_leaves_inplace(
 ):  # fmt: skip
     """Counts of every leaf drawn given its size: a factor for each group, then the counts; and the variances they then have.
 
-    Leaf c has the size with offset[c] (very far below zero: nobody); the others are as for `leaves_inplace`, uniform_group of one
-    entry per group, uniform and normal (the same in standard deviations) of one per cell.
+    offset[c] gives the size of leaf c (very far below zero if it is empty); the others are as for `leaves_inplace`; uniform_group has one
+    entry per group, uniform and normal (the same in standard deviations) one per cell.
     """
     n_factors = factor_offsets.shape[0]
     widest = _longest(start)
@@ -275,7 +275,7 @@ def _at_odds(q, odds):
 
 @kernel
 def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, odds, lower, upper, totals):
-    """Totals of leaves that add up to their parent: all at one quantile of their posteriors, or at odds to it.
+    """Totals of leaves that add up to their parent: all at one quantile of their posteriors, or at given odds relative to it.
 
     `sizes`, `size_mean` and `size_variance` are (leaves, sizes): mixtures of normals, cut to lower <= total <= upper, which are whole
     numbers of zero or more, or infinite. With the odds u / (1 - u) of uniform u, totals are drawn from the posteriors, and moved together
@@ -325,7 +325,7 @@ def totals_inplace(child_start, parent_total, sizes, size_mean, size_variance, o
                 max(_quantile(points[c], cumulative[c], q_own), lower[first + c]), upper[first + c]
             )
             held += totals[first + c]
-        for c in range(m):  # what is left after the last step, or beyond all that is likely
+        for c in range(m):  # what remains after the last step, or lies beyond all likely totals
             totals[first + c] = (
                 totals[first + c] * parent_total[f] / held if held > 0.0 else parent_total[f] / m
             )

@@ -1,8 +1,8 @@
 """Controlled rounding by simulated annealing: finest cells move by one multiple, and all totals above them move with them.
 
-The state is additive at all times. A cell that is a multiples of the base away from the multiple below its value costs its distance from
-the value, and a penalty for every multiple beyond the two next to the value. Everything is in integers, so that the result does not depend on
-the order of floating-point sums; the random numbers only guide the search and provide no protection.
+The state is additive at all times. A cell costs its distance from its value, plus a penalty for every multiple beyond the two next to the
+value. Everything is in integers, so that the result does not depend on the order of floating-point sums; the random numbers only guide the
+search and provide no protection.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cost_at(steps, remainder, base, penalty):
 
 @inner
 def change_of(finest, sign, starts, cells, steps, least, remainders, base, penalties):
-    """What moving a finest cell by one multiple adds to the cost; a very large number where the move is not allowed."""
+    """The change in cost when a finest cell moves by one multiple; a very large number where the move is not allowed."""
     change = 0
     for at in range(starts[finest], starts[finest + 1]):
         cell = cells[at]
@@ -61,7 +61,7 @@ def move_inplace(finest, sign, starts, cells, steps):
 
 @inner
 def keep_inplace(best: NDArray[np.int64], steps: NDArray[np.int64]) -> None:
-    """Like best[:] = steps, which would also compile the message of an error that cannot occur."""
+    """Copy like best[:] = steps, which would also compile the message of an error that cannot occur."""
     for i in range(len(best)):
         best[i] = steps[i]
 
@@ -122,7 +122,7 @@ def anneal_inplace(
             else:
                 move_inplace(first, sign, starts, cells, steps)
                 state = next_word(state)
-                # Mostly a neighbour in the order of cells, which shares many totals.
+                # Usually a neighbour in the order of cells, which shares many totals.
                 span = np.uint64(n) if state & np.uint64(6) == 0 else np.uint64(min(n, 16))
                 second = (first + 1 + np.int64((state >> np.uint64(11)) % span)) % n
                 more = change_of(second, -sign, starts, cells, steps, least, remainders, base, penalties)

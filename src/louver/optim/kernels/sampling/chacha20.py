@@ -1,6 +1,6 @@
 """Keyed random words: the ChaCha20 key stream.
 
-Answers: the stream of 64-bit words that belongs to a key and a nonce. Everything is integer arithmetic, so a key gives
+Produces the stream of 64-bit words that belongs to a key and a nonce. Everything is integer arithmetic, so a key gives
 the same words on every machine.
 
 Notes
@@ -18,10 +18,10 @@ from louver.optim.kernels import kernel
 __all__ = ["GROUP_WORDS", "LANES", "chacha20_words", "fill_group"]
 
 LANES = 16
-"""Blocks made side by side, so that the compiler can use the widest vectors the machine has."""
+"""Blocks computed in parallel, so that the compiler can use the machine's widest vectors."""
 
 GROUP_WORDS = 8 * LANES
-"""64-bit words per group of `LANES` blocks; streams are made in whole groups."""
+"""64-bit words per group of `LANES` blocks; streams are computed in whole groups."""
 
 
 @kernel

@@ -1,6 +1,6 @@
 """The inverse-CDF look-up that turns keyed random words into noise.
 
-Answers: which magnitude each word of a stream selects in a table of cumulative thresholds. Everything is integer
+Finds the magnitude that each word of a stream selects in a table of cumulative thresholds. Everything is integer
 arithmetic, so a key gives the same noise on every machine. What the thresholds mean, and why the result is exact, is in
 `docs/proofs/noise.md`.
 

@@ -1,1 +1,1 @@
-"""Kernels of `bounds`: which sums can be made of row sums, and what rounded conditionals allow."""
+"""Kernels of `bounds`: which sums can be formed from row sums, and what rounded conditionals allow."""

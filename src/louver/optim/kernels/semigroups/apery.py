@@ -1,6 +1,6 @@
 """Which remainders can be formed from row sums: Apéry sets, and one such set with each row left out.
 
-The sums that rows with reduced row sums v can make are a numerical semigroup. Modulo one of its generators m
+The sums that rows with reduced row sums v can form are a numerical semigroup. Modulo one of its generators m
 it is described by its Apéry set: `apery[c]` is the least reachable number congruent to c, so that x is
 reachable exactly when x >= apery[x % m]. Nothing here depends on the sample size.
 
@@ -66,7 +66,7 @@ def add_unbounded_inplace(apery, value):
 def add_bounded_inplace(apery, value, limit, work, queue):
     """Add 0 to `limit` copies of `value`: a sliding-window minimum around each residue cycle.
 
-    `work` (length 2m) holds the cycle unrolled twice, less what the walk itself has added; `queue` (length
+    `work` (length 2m) holds the cycle unrolled twice, minus what the walk itself has added; `queue` (length
     2m) the positions of the rising minima inside the window.
     """
     m = apery.shape[0]
@@ -218,9 +218,9 @@ def leave_one_out_apery(values, limits, copies, wanted, target):
     -------
     runs : int64 (n, 3)
     span : int64 (q, 2)
-        The runs of item i are `runs[span[i, 0]:span[i, 1]]`; none where unwanted or infeasible.
+        The runs of item i are `runs[span[i, 0]:span[i, 1]]`; none if unwanted or infeasible.
     alone : bool
-        Item 0 is wanted and all others are bounded: it has no modulus and is left to the bits.
+        Item 0 is wanted and all others are bounded: it has no modulus and must be handled with bits.
 
     Notes
     -----

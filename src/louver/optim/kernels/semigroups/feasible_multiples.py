@@ -18,15 +18,15 @@ BITS_PER_RESIDUE = 32
 """A pass over this many bits costs about as much as visiting one residue of an Apéry set."""
 
 MAX_RESIDUES = 2**24
-"""Largest modulus of an Apéry set (128 MiB), of which a few are kept."""
+"""Largest modulus of an Apéry set (128 MiB; a few sets are kept in memory)."""
 
 MAX_BITS = 2**31
-"""Largest sum that is laid out in bits (256 MiB), a few times."""
+"""Largest sum that is laid out in bits (256 MiB; a few copies are kept in memory)."""
 
 
 @kernel
 def _most_of_bounded(values, limits, copies, target):
-    """What the bounded items can make together, or target + 1 if that is less."""
+    """The largest sum of the bounded items, or target + 1 if that is less."""
     most = np.int64(0)
     for item in range(values.shape[0]):
         if limits[item] >= 0:
@@ -44,7 +44,7 @@ def _prefers_bits(values, limits, target):
 
 @kernel
 def _is_too_large(values, limits, target, most):
-    """Whether the work would leave memory, or sums in Apéry sets 64 bits."""
+    """Whether the work would exceed the memory, or sums in Apéry sets 64 bits."""
     if _prefers_bits(values, limits, target):
         return target >= MAX_BITS
     for value in values:
@@ -66,7 +66,7 @@ def _append_shifted(runs, used, part, start, stop, shift):
 
 @kernel
 def _spread(runs, span, item_of, wanted, lower):
-    """Runs of items as runs of rows; lower bounds that were paid for beforehand are added back."""
+    """Runs of items as runs of rows; lower bounds that were subtracted beforehand are added back."""
     spans = np.zeros((item_of.shape[0], 2), dtype=np.int64)
     used = runs.shape[0]
     for row in range(item_of.shape[0]):
@@ -82,7 +82,7 @@ def _spread(runs, span, item_of, wanted, lower):
 
 @kernel
 def _wanted_items(item_of, wanted, n_items):
-    """Items of the wanted rows; the first if there are none, because one answer shows whether there is any."""
+    """Items of the wanted rows; the first item if none is wanted, because one answer shows whether a solution exists."""
     item_wanted = np.zeros(n_items, dtype=np.bool_)
     n_wanted = 0
     for row in range(item_of.shape[0]):
@@ -130,7 +130,7 @@ def feasible_multiples(row_sums, lower, upper, gap, wanted):
         runs, span, is_alone = leave_one_out_apery(values, limits, copies, item_wanted, target)
         by_bits = np.zeros(values.shape[0], dtype=np.bool_)
         by_bits[0] = is_alone
-        least = max(least, (target - most) // values[0])  # what the others leave to the only unbounded row
+        least = max(least, (target - most) // values[0])  # what the others leave for the only unbounded row
     if is_alone or _prefers_bits(values, limits, target):
         more, more_span = leave_one_out_bits(values, limits, copies, by_bits, target - least * values[0])
         used = runs.shape[0]

@@ -48,7 +48,7 @@ def leave_one_out_plan(n):
 
 @kernel
 def copy_inplace(target, source):
-    """Same as target[:] = source, which would also compile the message of an error that cannot occur."""
+    """Copy like target[:] = source, which would also compile the message of an error that cannot occur."""
     for x in range(source.shape[0]):
         target[x] = source[x]
 

@@ -48,9 +48,8 @@ def put_run_inplace(runs, span, item, first, last, step):
 def append_runs(runs, span, item, values, first, step, count):
     """`runs`, followed by those of the progression (first, step, count) and then ascending `values`.
 
-    Each run is as long as it can be. Every part of a progression is one, so no other list of runs that
-    follow one another is shorter. A single value has step 1. `span[item]` is set to where the new runs stand;
-    the last row of `span` counts the runs in use.
+    Each run is as long as possible. Since every part of a progression is a progression, no other list of consecutive runs is shorter. A
+    single value has step 1. `span[item]` is set to where the new runs stand; the last row of `span` counts the runs in use.
     """
     start = used = span[-1, 1]
     last = first + (count - 1) * step
@@ -118,7 +117,7 @@ def append_regions(runs, span, item, lowest, highest):
 
 @kernel
 def compressed(values):
-    """Ascending values as the fewest runs that follow one another."""
+    """Ascending values as the shortest list of consecutive runs."""
     runs = np.empty((4, 3), dtype=np.int64)
     span = np.zeros((2, 2), dtype=np.int64)
     runs = append_runs(runs, span, np.int64(0), values, np.int64(0), np.int64(1), np.int64(0))

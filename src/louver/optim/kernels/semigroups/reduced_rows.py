@@ -40,7 +40,7 @@ def _slot(slots, items, value, limit):
 
 @kernel
 def _group_inplace(row_sums, lower, upper, target, items, item_of):
-    """Number the distinct (value, limit) pairs by first appearance and count each; returns how many there are."""
+    """Number the distinct (value, limit) pairs by first appearance and count each; return their number."""
     size = 2
     while size < 2 * row_sums.shape[0]:
         size *= 2
@@ -91,7 +91,7 @@ def _order(items, n_items):
 def distinct_items(row_sums, lower, upper, gap):
     """Rows that share their reduced sum and the room left between their bounds, as one item each.
 
-    Rows that differ only in a lower bound behave alike once it is paid for.
+    Rows that differ only in a lower bound behave alike once it is subtracted.
 
     Parameters
     ----------
@@ -103,8 +103,7 @@ def distinct_items(row_sums, lower, upper, gap):
     Returns
     -------
     target : int64
-        The gap less what the lower bounds take. Negative when they take more or cross an upper bound;
-        there are no items then.
+        The gap minus what the lower bounds take. Negative if they take more or exceed an upper bound; there are no items then.
     values, limits, copies : int64 (q,)
         Unbounded items (limit -1: nothing but the target bounds them) first and ascending.
     item_of : int64 (n,)

@@ -122,13 +122,13 @@ def solid_extent(published, unit, half_even, first, last, lowest, highest):
         sum_low, sum_high = low.sum(), high.sum()
         most = (last - t) // period
         for cell in range(n_cells):
-            # Lower end: the cell's own, or what the others at their highest leave.
+            # Lower end: the cell's own, or what the others leave at their highest.
             rest, rest_step = t - sum_high + high[cell], period - high_step.sum() + high_step[cell]
             turn = _turn(low[cell], low_step[cell], rest, rest_step, most) if rest_step < 0 else np.int64(0)
             for m in (turn, max(np.int64(0), turn - 1)):
                 end = max(low[cell] + m * low_step[cell], rest + m * rest_step)
                 lowest[cell] = min(lowest[cell], end)
-            # Upper end: the cell's own, or what the others at their lowest leave.
+            # Upper end: the cell's own, or what the others leave at their lowest.
             rest, rest_step = t - sum_low + low[cell], period - low_step.sum() + low_step[cell]
             turn = _turn(high[cell], high_step[cell], rest, rest_step, most) if rest_step < 0 else most
             for m in (turn, max(np.int64(0), turn - 1)):
@@ -140,8 +140,8 @@ def solid_extent(published, unit, half_even, first, last, lowest, highest):
 def cell_runs(published, unit, half_even, parent, at_least, at_most, totals, first, last):
     """The values of each cell over some feasible row totals, as runs and their spans.
 
-    The totals are those listed and, in a row about which nothing is known, all of first..last (none if
-    first > last), which must be large enough that the intervals of neighbouring totals overlap.
+    The totals are those listed and, in a row with no known sums, all of first..last (none if first > last); these must be large enough for
+    the intervals of neighbouring totals to overlap.
     """
     n_cells = published.shape[0]
     n_nodes = parent.shape[0]

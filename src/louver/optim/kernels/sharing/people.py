@@ -1,9 +1,9 @@
-"""People one by one: each goes to a place with room, so that the places' marginals come as close as possible to the targets.
+"""Placement of people one by one: each goes to a place with room, so that the places' marginals come as close as possible to the targets.
 
 People of one class are interchangeable apart from their cells. `need` holds, for every query, place and row, the people that are wanted
-there minus those that are there; the sum of its squares, plus a penalty for broken limits, is minimised. First
-everybody goes where the need is greatest, then pairs of a class swap places as long as that helps. Candidates are drawn by a fixed
-generator, so that results are reproducible.
+there minus those that are there; the sum of its squares, plus a penalty for broken limits, is minimised. First all people go where the need
+is greatest, then pairs of a class swap places as long as that helps. Candidates are drawn by a fixed generator, so that results are
+reproducible.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _move(need, base, n_rows, row, cell, place, people):
 
 @inner
 def _excess(value, low, high):
-    """By how much a value is outside its limits."""
+    """How far a value is outside its limits."""
     return max(low - value, 0) + max(value - high, 0)
 
 
@@ -80,7 +80,7 @@ def share_out_inplace(
     person : int64 (people,)
         Cell of each, in the order in which they are placed.
     member_start, member, room : int64
-        Class c may go to the places member[member_start[c]...], each with so much room; rooms of a class sum to its people.
+        Class c may go to the places member[member_start[c]...], each with room for that many people; the room of a class equals its people.
     base, n_rows : int64 (queries,)
         Where the need of a query begins, and its rows.
     row : int64 (queries, cells)
@@ -182,8 +182,8 @@ def swap_people_inplace(
 ):
     """Draw places at random: pairs of a class swap theirs with odds given by the weights (Metropolis).
 
-    The places of a class keep their numbers of people, and so do its cells; among all ways to share people out, one is as likely as the
-    product of the weights of everyone's cell and place.
+    The places of a class keep their numbers of people, and so do its cells; the probability of an allocation of people is proportional to
+    the product of the weights of everyone's cell and place.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from louver.optim.kernels.trees.consistency import nonincreasing_inplace
 __all__ = ["exchange_inplace", "fit_children_inplace", "fit_row_inplace", "round_rows"]
 
 STEPS = 200
-"""Steps at most towards one shift; each at least halves the interval, or is exact."""
+"""Maximum number of steps towards one shift; each at least halves the interval, or is exact."""
 
 
 @kernel
@@ -69,9 +69,9 @@ def fit_children_inplace(x, spread, first_child, begin, end, totals, lower, uppe
     Parameters
     ----------
     x : float64 (R, S)
-        Rows of parents, which stay; those of their children are changed.
+        Rows of parents, which are left unchanged; those of their children are changed.
     spread : float64 (R, S)
-        Children share what is missing to their parent in proportion to this.
+        Children share the difference from their parent in proportion to this.
     totals, lower, upper : float64 (R,)
         As for `fit_row_inplace`.
     """
@@ -99,7 +99,7 @@ def fit_children_inplace(x, spread, first_child, begin, end, totals, lower, uppe
 def round_rows(x, totals, upper, whole):
     """Fill `whole` with whole rows next to possible real ones: never increasing, the same sums, the first entry within bounds.
 
-    Entries are cut to whole numbers; what is missing to the sum goes one by one to the entry that lost most among those that may grow.
+    Entries are rounded down; the units missing from the sum then go one by one to the entry that lost most among those that may grow.
     """
     for r in range(x.shape[0]):
         left = totals[r]
@@ -130,7 +130,7 @@ def exchange_inplace(whole, off, parent, first_leaf, lower, upper, threshold):
     whole : int64 (L, S)
         Rows of the leaves: possible before and after.
     off : float64 (R, S)
-        What the rows of all regions, as sums of leaves, exceed their targets by; kept up to date.
+        By how much the rows of all regions, as sums of leaves, exceed their targets; kept up to date.
     parent : int64 (R,)
     first_leaf : int
         Number of the first leaf among all regions.

@@ -1,7 +1,7 @@
 """Consistency over a tree and monotonicity along rows: closed forms, and the passes that join them.
 
-Answers: for numbers y[r, s], one row for each region of a level-ordered tree (see `laminar`) and one column for each size,
-the closest rows that sum from children to parents, and the closest rows that never increase.
+Given numbers y[r, s], with one row for each region of a level-ordered tree (see `laminar`) and one column for each size, finds the closest
+rows that sum from children to parents, and the closest rows that never increase.
 
 Notes
 -----
@@ -28,7 +28,7 @@ __all__ = [
 
 @kernel
 def subtree_weights(weight, first_child, precision, share):
-    """How much the subtree of each region says about it, and how children share a correction.
+    """How precisely the subtree of each region determines it, and how children share a correction.
 
     Parameters
     ----------

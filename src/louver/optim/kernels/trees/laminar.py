@@ -1,7 +1,7 @@
 """Least squares over copies of a tree with one total: in real numbers, then exactly in whole numbers.
 
-Answers: for numbers y[s, r], one row for each of B copies of a region tree and one column for each of its R regions,
-the values x[s, r] >= 0 closest to them in weighted squares, such that in every copy a region is the sum of its children, and
+Given numbers y[s, r], with one row for each of B copies of a region tree and one column for each of its R regions,
+finds the values x[s, r] >= 0 closest to them in weighted squares, such that in every copy a region is the sum of its children, and
 the roots of all copies sum to a given total.
 
 The tree is *level ordered*: regions are numbered level by level from the root, the children of a region are consecutive and
@@ -27,7 +27,7 @@ from louver.optim.kernels import kernel
 __all__ = ["exchange_inplace", "price_of_total", "relaxed_values", "root_curves", "rounded_values"]
 
 NEVER = np.int64(1) << np.int64(61)
-"""Price of removing a unit that does not exist."""
+"""Price of removing a unit that is not there."""
 
 
 @kernel
@@ -85,7 +85,7 @@ def root_curves(y, weight, first_child, level_start, prices, steps):
     first_child : int64 (R + 1,)
     level_start : int64 (n_levels + 1,)
     prices, steps : float64 (B, n_leaves)
-        Filled: prices ascend in each row; from each on the total grows by `steps` more with the price.
+        Filled: prices ascend in each row; above each of them, the total grows by `steps` more per unit of price.
     """
     n_levels, n_leaves = level_start.shape[0] - 1, prices.shape[1]
     mu = np.empty((n_levels, n_leaves))
@@ -218,7 +218,7 @@ def _largest_remainders(x, total, v):
 
 
 # Whole numbers. For region r of copy s, gain[s, r] is the cost of the cheapest unit more in its subtree, and loss[s, r] that
-# of the cheapest unit less. A region keeps two tournaments over its children, one for each; node 1 is the winner, and the
+# of the cheapest unit less. A region keeps two tournaments over its children, one for each quantity; node 1 is the winner, and the
 # children of tournament node j are 2 j and 2 j + 1. Its nodes 0 .. 2 k - 1 stand at slot[r] for k children.
 
 

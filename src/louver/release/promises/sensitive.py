@@ -1,19 +1,24 @@
-"""l-diversity, distinct, by entropy or recursive, and the counts of sensitive values by class that t-closeness shares."""
+"""l-diversity and t-closeness: the sensitive values of a class, counted, and compared with those of the whole table.
+
+l-diversity is distinct, by entropy or recursive. t-closeness is the earth mover's distance with equal, ordered or hierarchical ground
+distances: Li, Li & Venkatasubramanian (2007).
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from louver._arrays import Ints
+from louver._arrays import Floats, Ints
 from louver.release.folder import Malformed
 from louver.release.promises.base import (
     TOLERANCE,
@@ -24,7 +29,15 @@ from louver.release.promises.base import (
     count_codes,
 )
 
-__all__ = ["AboutSensitive", "LDiversity", "SensitiveCounts", "check_l_diversity", "count_sensitive"]
+__all__ = [
+    "AboutSensitive",
+    "LDiversity",
+    "SensitiveCounts",
+    "TCloseness",
+    "check_l_diversity",
+    "check_t_closeness",
+    "count_sensitive",
+]
 
 BLOCK_CELLS = 1 << 22
 """Number of class-by-value cells examined together."""
@@ -46,9 +59,9 @@ class AboutSensitive(Promise):
     Attributes
     ----------
     values : tuple
-        Sensitive values in their order, each with all the texts that stand for it in the file: spellings of one number or day, or
-        what stands for a missing value and the label of that; None is a missing one. Releases of
-        early versions have one text each, and "None" for a missing value.
+        Sensitive values in their order, each with all the texts that stand for it in the file: spellings of one number or day, or codes and
+        the label of a missing value, where None is an empty entry. Releases of early versions have one text each, and "None" for a missing
+        value.
     unknown : tuple, optional
         Texts that stand for a missing value, which does not count as a value; if omitted, it is one of `values`.
     """
@@ -100,7 +113,7 @@ class SensitiveCounts:
 
 
 def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
-    """Count the values of every class, or its entropy, or compare its commonest value with the rarer ones."""
+    """Count the values of every class, compute its entropy, or compare its commonest value with the rarer ones."""
     counts = count_sensitive(context, promise)
     if not counts.n_classes:
         return Outcome(True, "no records")
@@ -119,7 +132,7 @@ def check_l_diversity(context: Context, promise: LDiversity) -> Outcome:
 
 
 def _check_recursive(counts: SensitiveCounts, promise: LDiversity) -> Outcome:
-    """In whole numbers: c is the decimal number that is written in the promise."""
+    """Check recursive diversity in whole numbers: c is the decimal number written in the promise."""
     if promise.c is None:
         raise Malformed("a promise of recursive diversity does not say c")
     c, first = Fraction(repr(promise.c)), math.ceil(promise.l) - 1
@@ -137,7 +150,7 @@ def _check_recursive(counts: SensitiveCounts, promise: LDiversity) -> Outcome:
 
 
 def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCounts:
-    """Count the sensitive values, by their place in the promise, in every class."""
+    """Count the sensitive values, by their position in the promise, in every class."""
     rows, values = count_codes(context.folder, promise.file, [*promise.quasi, promise.sensitive])
     *keys, sensitive, _ = rows.column_names
     classes, places = (
@@ -156,7 +169,7 @@ def count_sensitive(context: Context, promise: AboutSensitive) -> SensitiveCount
 
 
 def _missing_in(context: Context, promise: AboutSensitive) -> set[object]:
-    """What stands for a missing value in the sensitive column, as `_value_of` gives it."""
+    """The values that stand for a missing value in the sensitive column, as returned by `_value_of`."""
     codes = context.manifest.parameters.get("missing_code", {}).get(promise.sensitive, ())
     return {None, "", "nan", *(_value_of(str(code)) for code in codes)}
 
@@ -175,10 +188,10 @@ def _value_of(text: str | None) -> object:
 
 
 def _places(column: pa.Array, promise: AboutSensitive, missing: set[object]) -> Ints:
-    """Place of each row's sensitive value in the promise."""
+    """Position of each row's sensitive value in the promise."""
     place_of: dict[str | None, int] = {}
     for place, texts in enumerate(promise.values):
-        # A label for missing values may be among those that stand for one.
+        # The label for missing values may itself be a code for a missing value.
         if not isinstance(texts, str) and len(set(map(_value_of, texts)) - missing) > 1:
             raise Malformed("different sensitive values are listed as one")
         for text in (texts,) if isinstance(texts, str) else texts:
@@ -197,7 +210,7 @@ def _places(column: pa.Array, promise: AboutSensitive, missing: set[object]) -> 
 
 
 def _place(value: object, place_of: Mapping[str | None, int], is_early: bool) -> int:
-    """Place of a published value; early versions wrote whole numbers and truth values as the source's text."""
+    """Position of a published value; early versions wrote whole numbers and truth values as the source's text."""
     texts = [None if value is None else str(value)]
     if is_early:
         texts += [str(value), str(value).lower()]
@@ -207,3 +220,87 @@ def _place(value: object, place_of: Mapping[str | None, int], is_early: bool) ->
         if text in place_of:
             return place_of[text]
     raise Malformed("the file has a sensitive value that the promise does not list")
+
+
+Numbers = tuple[Annotated[int, Field(ge=0)], ...]
+
+
+class TCloseness(AboutSensitive):
+    """The sensitive distribution of every class is within t of the whole table's.
+
+    Attributes
+    ----------
+    hierarchy : tuple of tuples
+        Hierarchical distance: `hierarchy[h][value]` numbers the node above each value at height h + 1; the last is the root, and
+        the only level with a single node.
+
+    Every value listed occurs in the file. Values that never occur, and levels above the root, would divide each distance by too large a
+    number, so that any class could pass as close. For the same reason, a level that merges no nodes of the level below is not counted.
+    """
+
+    promise: Literal["t-closeness"]
+    distance: Literal["equal", "ordered", "hierarchical"]
+    hierarchy: tuple[Numbers, ...] = ()
+    t: Annotated[float, Field(ge=0, le=1)]
+
+
+def check_t_closeness(context: Context, promise: TCloseness) -> Outcome:
+    """Measure every class."""
+    counts = count_sensitive(context, promise)
+    if not counts.n_classes:
+        return Outcome(True, "no records")
+    if len(np.unique(counts.value)) < counts.n_values:
+        raise Malformed("a sensitive value is listed that no published record has")
+    if promise.distance == "hierarchical":
+        _check_tree(promise.hierarchy, counts.n_values)
+    whole = np.bincount(counts.value, counts.n, minlength=counts.n_values) / max(1, counts.n.sum())
+    worst = 0.0
+    for block in counts.blocks():
+        sizes = block.sum(axis=1, keepdims=True)
+        difference = np.where(sizes > 0, block / np.maximum(sizes, 1) - whole, 0.0)
+        worst = max(worst, float(_distances(difference, promise).max()))
+    detail = f"largest distance is {worst:.4g}, promised {promise.t:g}"
+    return Outcome(worst <= promise.t + TOLERANCE, detail)
+
+
+def _distances(difference: Floats, promise: TCloseness) -> Floats:
+    """Distance of each class from its differences (classes, values) to the whole."""
+    if promise.distance == "hierarchical":
+        return tree_distance(difference, _without_repeats(promise.hierarchy))
+    if promise.distance == "equal":
+        total: Floats = np.abs(difference).sum(axis=1)
+        return total / 2
+    moved: Floats = np.abs(np.cumsum(difference, axis=1)).sum(axis=1) / max(1, difference.shape[1] - 1)
+    return moved
+
+
+def _check_tree(levels: Sequence[Sequence[int]], n_values: int) -> None:
+    """Reject anything but a tree over the values: levels of unequal length, nodes that split again, no root or several roots."""
+    if not levels or any(len(level) != n_values for level in levels):
+        raise Malformed("the hierarchy is not a tree over the sensitive values")
+    if [len(set(level)) == 1 for level in levels] != [False] * (len(levels) - 1) + [True]:
+        raise Malformed("the hierarchy has no root, or more than one level of it")
+    for below, above in pairwise(levels):
+        if len(set(zip(below, above, strict=True))) != len(set(below)):
+            raise Malformed("the hierarchy is not a tree over the sensitive values")
+
+
+def _without_repeats(levels: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """The levels of a tree that have fewer nodes than the level below."""
+    sizes = [len(set(level)) for level in levels]
+    return [level for n, level in enumerate(levels) if not n or sizes[n] < sizes[n - 1]]
+
+
+def tree_distance(difference: Floats, levels: Sequence[Sequence[int]]) -> Floats:
+    """Earth mover's distance where moving across a node at height h of H costs h / H.
+
+    A unit that leaves its node at height h crosses a node twice, once up and once down. So the distance is the sum over heights of half the
+    absolute surplus of the nodes, times 1 / H.
+    """
+    total: Floats = np.abs(difference).sum(axis=1)
+    for ancestors in levels[:-1]:
+        _, node = np.unique(ancestors, return_inverse=True)
+        surplus = np.zeros((len(difference), int(node.max()) + 1))
+        np.add.at(surplus.T, node, difference.T)
+        total = total + np.abs(surplus).sum(axis=1)
+    return total / (2 * len(levels))
