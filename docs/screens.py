@@ -24,8 +24,8 @@ FOLDER = Path(__file__).with_name("images")
 COLOURS = 256
 REPORT: Any = {"width": 1130, "height": 1330}
 NOISE = ("groups", "topdown", "releases", "ledger")
-SHOWN = ("data", "tables", "microdata", *NOISE)
-"""Pages of which the guide of the explorer has a picture; `protect` can be named too."""
+SHOWN = ("data", "tables", "protect", "microdata", *NOISE)
+"""Pages of which the guide of the explorer has a picture."""
 
 
 def prepared(folder: Path) -> list[str]:
