@@ -118,6 +118,18 @@ def test_a_table_that_goes_takes_its_decisions_along() -> None:
     assert not state.tables and not state.pins and not state.has_work
 
 
+def test_a_table_that_hides_the_same_cells_as_another() -> None:
+    state = described()
+    state.tables.append(table_of("workers", ["trade", "size"], "", "firms"))
+    assert table_text(state.tables[1]).endswith("by trade, size; hides the same cells as firms")
+    assert state.options({}, "register")["tables"][1]["hide_with"] == "firms"
+    state.remove_table(0)
+    assert "hide_with" not in state.tables[0]
+    state.tables.append(table_of("again", ["trade"], "", "gone"))
+    with pytest.raises(InputError, match="not listed"):
+        state.options({}, "register")
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -475,6 +475,9 @@ def protect(draw: random.Random) -> Draft:
     files = {
         "data.csv": csv_bytes(HEADER, records()),
         "protect.toml": PROTECT_SPEC.encode(),
+        "together.toml": PROTECT_SPEC.replace(
+            'by = ["site", "sex"]', 'by = ["site", "ill"]\nhide_with = "sums"'
+        ).encode(),
         "ready.toml": READY_SPEC.encode(),
         "ready.csv": csv_bytes(["site", "n", "turnover", "first", "status"], READY),
         "site.hrc": b"north\n@A\n@B\nC\n",
@@ -489,12 +492,12 @@ def protect(draw: random.Random) -> Draft:
         {**SHORT, "method": "round", "base": "40", "out": "out"},
     ]
     chosen: dict[str, Sequence[Option]] = {
-        "spec": ("protect.toml", "ready.toml", "data.csv"),
+        "spec": ("protect.toml", "together.toml", "ready.toml", "data.csv"),
         "out": ("out", ".", "data.csv", "no/such"),
         "holding": ("home", "site", "nothing"),
         "sampling-weight": ("age", "count", "nothing"),
     }
-    argument = draw.choice(("protect.toml", "protect.toml", "ready.toml"))
+    argument = draw.choice(("protect.toml", "protect.toml", "together.toml", "ready.toml"))
     pool = pool_of(["protect"], files, chosen)
     return Draft(("protect",), argument, files, dict(draw.choice(starts)), pool)
 

@@ -23,7 +23,6 @@ from louver.audit.load import LoadedTables
 from louver.audit.result import Advice
 from louver.run import Run
 from louver.tables.pieces import Domain, Piece
-from louver.tables.problem import build
 from louver.tables.solve import decide
 from louver.tables.system import IntArray
 
@@ -81,7 +80,7 @@ def advise(
 
 
 def _verdict(left: LoadedTables, small: Small, run: Run, deadline: float) -> IntArray:
-    problem = build(left.domain, left.pieces, left.truth, left.is_possible)
+    problem = left.problem()
     seconds = max(0.0, deadline - time.monotonic())
     verdict = decide(problem, forms_for(problem, small.cells), small.floor, small.ceiling, run, seconds)
     return verdict.astype(np.int64)

@@ -28,7 +28,7 @@ from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.run import Run
 from louver.tables.pieces import Margin, Piece
-from louver.tables.problem import TablesProblem, build
+from louver.tables.problem import TablesProblem
 from louver.tables.solve import decide
 from louver.tables.system import IntArray, as_floats
 
@@ -45,7 +45,7 @@ ONE_EFFORT, ALL_EFFORT = 2.0, 6.0
 
 Bools = NDArray[np.bool_]
 
-Ask = Callable[[Sequence[Piece], float], tuple[Small, bool]]
+Ask = Callable[[LoadedTables, float], tuple[Small, bool]]
 """The small counts that the audit finds disclosed, or possibly so, within a time limit; whether the search was complete."""
 
 
@@ -128,7 +128,7 @@ def hide(
         hidden = work.pruned(work.grown(hidden), kept)
         if work.is_late():
             break
-        more, is_whole = ask(work.pieces(hidden, work.knowing), work.left())
+        more, is_whole = ask(work.published(hidden, work.knowing), work.left())
         if work.add(more, hidden):
             continue
         answered = hidden, is_whole
@@ -176,6 +176,7 @@ class _Work:
         self.most = self.before | self.may_hide
         self.knowing = self._known_to_knowing()
         self.cost = 1 + self.values / max(1, int(loaded.truth.sum()))
+        self.witnesses: tuple[IntArray, ...] = ()
         self.frame = self._framed()
         self.rows = np.flatnonzero(np.isin(self.frame.row_piece, list(self.tables)))
         chosen = np.split(self.primary, np.cumsum([len(margin.lower) for _, margin in margins])[:-1])
@@ -280,8 +281,12 @@ class _Work:
         return pieces
 
     def _problem(self, hidden: Bools, content: tuple[IntArray, IntArray]) -> TablesProblem:
-        loaded = self.loaded
-        return build(loaded.domain, self.pieces(hidden, content), loaded.truth, loaded.is_possible)
+        return self.published(hidden, content).problem()
+
+    def published(self, hidden: Bools, content: tuple[IntArray, IntArray]) -> LoadedTables:
+        """What is published when some cells are hidden, with the tables that the engine believes to agree with it."""
+        pieces = tuple(self.pieces(hidden, content))
+        return replace(self.loaded, pieces=pieces, proposed=self.witnesses)
 
     def _framed(self) -> TablesProblem:
         """A row for every cell of the tables, with what the knowing reader would know about it if it were hidden."""
@@ -407,16 +412,16 @@ class _Work:
         It extends the hidden cells or starts from nothing, and minimises the number of cells or the number and their people; the best of
         these patterns is chosen.
         """
-        some = np.flatnonzero((self.reader == Reader.KNOWING) & self.confined(hidden))
-        if not len(some):
+        counts = np.flatnonzero(self.reader == Reader.KNOWING)
+        if not self.confined(hidden)[counts].any():
             return None
-        starts = [(hidden, some)]
+        starts = [hidden]
         if (hidden & ~self.before).any():
-            starts.append((self.before, np.flatnonzero(self.reader == Reader.KNOWING)))
+            starts.append(self.before)
+        forms = forms_for(self.frame, self.counts.cells.pick(counts))
+        window = self.counts.floor[counts], self.counts.ceiling[counts]
         found = []
-        for start, counts in starts:
-            forms = forms_for(self.frame, self.counts.cells.pick(counts))
-            window = self.counts.floor[counts], self.counts.ceiling[counts]
+        for start in starts:
             for cost in (np.ones(len(hidden)), self.cost):
                 pattern = cheap_pattern(
                     self.frame.system,
@@ -429,7 +434,9 @@ class _Work:
                 if pattern is None:
                     return None
                 found.append(pattern)
-        return min(found, key=lambda one: (int(one.sum()), float(self.cost[one].sum())))
+        best = min(found, key=lambda one: (int(one.hidden.sum()), float(self.cost[one.hidden].sum())))
+        self.witnesses += best.witnesses
+        return best.hidden
 
     def _hidden_rows(self, hidden: Bools, cost: NDArray[np.float64]) -> HiddenRows:
         """The rows of the tables, some of them hidden, as the knowing reader sees them."""

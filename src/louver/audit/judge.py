@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from louver.audit.advise import advise
-from louver.audit.cells import AuditCells, Small, as_cells, forms_for, window
+from louver.audit.cells import AuditCells, Small, forms_for, window
 from louver.audit.explain import Reason, contradiction, explain, in_words
-from louver.audit.groups import GroupSearch, box_cells, search_groups
+from louver.audit.groups import FilesAlone, GroupSearch, box_cells, search_groups
 from louver.audit.hide import Pattern, hide
 from louver.audit.load import KINDS, LoadedTables, followers, suspected
 from louver.audit.options import AuditOptions
@@ -31,7 +30,6 @@ from louver.audit.targets import (
     classify,
     count_members,
     group_sizes,
-    groups_shown_before,
     is_disclosed,
     is_small_count,
     join_cells,
@@ -43,8 +41,8 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.run import Run
 from louver.tables.descriptions import Box
 from louver.tables.evidence import Witnesses
-from louver.tables.pieces import Domain, Piece
-from louver.tables.problem import TablesProblem, build
+from louver.tables.pieces import Domain
+from louver.tables.problem import TablesProblem
 from louver.tables.solve import witnesses_of
 from louver.tables.system import IntArray
 
@@ -117,8 +115,9 @@ class _Answers:
 
 def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: float) -> _Answers:
     """All answers that the options request."""
-    groups = choose_targets(loaded, options)
-    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    files = FilesAlone(loaded, run) if any(piece.is_file for piece in loaded.pieces) else None
+    groups = choose_targets(loaded, options, None if files is None else files.shows)
+    problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     targets = TargetSearch(
         problem=problem,
@@ -135,9 +134,8 @@ def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: flo
     if options.publish is not None or not loaded.targets:
         known = _known(problem, groups, bounds, options)
         share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
-        known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
         search = search_groups(
-            loaded, problem, witnesses, known, options.small, run, started + share * options.seconds
+            loaded, problem, witnesses, known, options.small, run, started + share * options.seconds, files
         )
     question = _question(loaded, options, groups, search, is_late)
     if search is not None:
@@ -189,11 +187,6 @@ def _known(
     return forms_for(problem, join_cells(groups).pick(np.flatnonzero(is_small))).upper
 
 
-def _known_already(loaded: LoadedTables, problem: TablesProblem, options: AuditOptions) -> csr_array:
-    """Small groups that an earlier file already shows by itself, as sums of unknowns."""
-    return forms_for(problem, as_cells(loaded.domain, groups_shown_before(loaded, options))).upper
-
-
 def _described(
     loaded: LoadedTables, witnesses: Witnesses, problem: TablesProblem, search: GroupSearch
 ) -> tuple[list[TargetCells], TargetBounds]:
@@ -223,10 +216,11 @@ def _described(
 
 def _open_groups(loaded: LoadedTables, deadline: float, *, options: AuditOptions, run: Run) -> Small:
     """Groups that pieces determine or may determine, as far as they are found before a deadline."""
-    problem = build(loaded.domain, loaded.pieces, loaded.truth, loaded.is_possible)
+    problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
-    search = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline)
+    files = FilesAlone(loaded, run) if any(piece.is_file for piece in loaded.pieces) else None
+    search = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline, files)
     described: list[TargetCells] = []
     if search is not None:
         described, _ = _described(loaded, witnesses, problem, search)
@@ -309,9 +303,9 @@ def _plans(loaded: LoadedTables, options: AuditOptions, run: Run, deadline: floa
     limit = max(table.below for table in options.tables if table.below is not None)
     search = options.model_copy(update={"small": min(options.small, limit)})
 
-    def decide_again(pieces: Sequence[Piece], seconds: float) -> tuple[Small, bool]:
-        changed = search.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
-        return _disclosed_counts(replace(loaded, pieces=tuple(pieces)), changed, run)
+    def decide_again(changed: LoadedTables, seconds: float) -> tuple[Small, bool]:
+        asked = search.model_copy(update={"seconds": max(seconds, 1e-3), "decide": True})
+        return _disclosed_counts(changed, asked, run)
 
     found = hide(loaded, options.tables, options.within, decide_again, run, deadline)
     return [_plan(loaded, number, pattern) for number, pattern in found.items()]

@@ -9,13 +9,14 @@ may be hidden) are left to the audit's own search.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
 from louver.run import Run
+from louver.tables.hiding.certify import certify
 from louver.tables.hiding.hide import hide, is_large
 from louver.tables.hiding.outsider import Outsider
 from louver.tables.hiding.problem import UNBOUNDED, Attacker, Demand, PatternProblem
@@ -57,6 +58,14 @@ class HiddenRows:
     cost: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProposedPattern:
+    """Which rows to hide, and tables of the unknowns in which some count is outside its window."""
+
+    hidden: Bools
+    witnesses: tuple[IntArray, ...]
+
+
 def cheap_pattern(
     system: System,
     own: HiddenRows,
@@ -65,7 +74,7 @@ def cheap_pattern(
     ceiling: IntArray,
     run: Run,
     seconds: float,
-) -> Bools | None:
+) -> ProposedPattern | None:
     """Rows to hide so that each count can be outside its window; None if the engine cannot represent the problem.
 
     This is a proposal: the caller must find the counts that remain confined, since the engine may assume too little about a reader or find
@@ -84,7 +93,11 @@ def cheap_pattern(
     demands = _one_each(problem, ways, run)
     problem = cells.problem(demands)
     found = hide(problem, run, steps=STEPS, seconds=max(0.1, seconds))
-    return np.asarray(own.hidden | (own.may_hide & found.hidden[cells.number[cells.n_unknowns + own.rows]]))
+    proofs = certify(replace(problem, demands=found.demands), found.hidden, found.witnesses, run)
+    return ProposedPattern(
+        hidden=own.hidden | (own.may_hide & found.hidden[cells.number[cells.n_unknowns + own.rows]]),
+        witnesses=cells.tables(proofs.changes),
+    )
 
 
 class _Cells:
@@ -168,6 +181,17 @@ class _Cells:
         )
         self._sums.append(line)
         return place
+
+    def tables(self, changes: Sequence[tuple[IntArray, IntArray] | None]) -> tuple[IntArray, ...]:
+        """The unknowns of every table that differs from the records by one of some changes."""
+        found: dict[bytes, IntArray] = {}
+        for change in changes:
+            if change is not None:
+                values = self.values.copy()
+                values[change[0]] += change[1]
+                table = values[self.number[: self.n_unknowns]]
+                found[table.tobytes()] = table
+        return tuple(found.values())
 
     def problem(self, demands: tuple[Demand, ...]) -> PatternProblem:
         """The problem for the engine; unknowns that are rows are in no sum."""

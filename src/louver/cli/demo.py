@@ -97,7 +97,16 @@ def demo(
 
 
 def run_demo(out: Path, seconds: float, run: Run) -> None:
-    """Run the commands one after another."""
+    """Run the commands one after another, while the largest kernel of the last step is compiled."""
+    from louver.optim.aside import compiled_aside
+    from louver.topdown.estimation.levels import solver
+
+    with compiled_aside(run, solver()):
+        _run_steps(out, seconds, run)
+    say(f"\nEverything is in {printable(out)}; begin with {printable(out / 'bounds.html')} in a browser.")
+
+
+def _run_steps(out: Path, seconds: float, run: Run) -> None:
     from louver.cli.app import app as louver
 
     for question, command_line, look_at in STEPS:
@@ -110,7 +119,6 @@ def run_demo(out: Path, seconds: float, run: Run) -> None:
             raise LouverError("a step of the demo did not succeed; please report it.")
         if look_at:
             say(f"=> {look_at}")
-    say(f"\nEverything is in {printable(out)}; begin with {printable(out / 'bounds.html')} in a browser.")
 
 
 def _placed(word: str, out: Path) -> str:

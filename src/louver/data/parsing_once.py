@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -45,6 +46,10 @@ ROWS = "parsed_rows"
 """The table with the rows of a parsed file."""
 
 BLOCK = 1 << 20  # bytes between two checks for cancellation, a millisecond
+PACKED_BLOCK = 1 << 16  # compressed bytes, which may be a thousand times as much text
+
+GZIP = 31  # what zlib calls the format
+PLAIN = "compression = 'none'"
 
 MEMORY_LIMIT = "1GB"
 
@@ -167,12 +172,17 @@ def parsed(
 
 
 def parse_and_hash(
-    path: Path, options: Sequence[str], *, update: Callable[[bytes], object], run: Run
+    path: Path,
+    options: Sequence[str],
+    *,
+    is_compressed: bool,
+    update: Callable[[bytes], object],
+    run: Run,
 ) -> bool:
-    """Parse a file for later readers and pass all its bytes to `update` in the same pass; False if nothing was done.
+    """Parse a file for later readers and give `update` all its bytes in the same pass; False where nothing was done.
 
-    The parser reads the hashed bytes from a pipe, so that the hash is that of the parsed bytes. This does not apply to compressed files,
-    whose last rows DuckDB loses when it reads them from a pipe.
+    The parser reads from a pipe what is hashed, so that the hash is that of the parsed bytes. Compressed files are unpacked here, because
+    DuckDB loses their last rows when it reads them from a pipe.
     """
     shared = _open_block()
     if shared is None or not os.path.exists("/dev/fd"):
@@ -180,9 +190,10 @@ def parse_and_hash(
     with open(path, "rb") as file:
         before = os.fstat(file.fileno())
         key = _key(path, before, options)
-        if key in shared.files or not _is_kept(before, is_compressed=False):
+        if key in shared.files or not _is_kept(before, is_compressed=is_compressed):
             return False
-        found = _parse_and_hash(file, options, update, run)
+        plain = [PLAIN if option.startswith("compression") else option for option in options]
+        found = _parse_and_hash(file, _Gunzip() if is_compressed else None, plain, update, run)
         if _key(path, os.fstat(file.fileno()), options) == key:
             shared.files[key] = found
         else:
@@ -223,8 +234,38 @@ def _parse(place: str, options: Sequence[str], run: Run) -> _Parsed:
         raise
 
 
+class _Gunzip:
+    """The text of a gzip file, which may have several members, block by block."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(GZIP)
+        self._is_faulty = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all blocks together were a gzip file."""
+        return self._member.eof and not self._is_faulty
+
+    def unpack(self, block: bytes) -> Iterator[bytes]:
+        """The text of the next block; none after a fault."""
+        while block and not self._is_faulty:
+            if self._member.eof:
+                self._member = zlib.decompressobj(GZIP)
+            try:
+                text = self._member.decompress(block)
+            except zlib.error:
+                self._is_faulty = True
+                return
+            block = self._member.unused_data
+            yield text
+
+
 def _parse_and_hash(
-    file: BinaryIO, options: Sequence[str], update: Callable[[bytes], object], run: Run
+    file: BinaryIO,
+    packed: _Gunzip | None,
+    options: Sequence[str],
+    update: Callable[[bytes], object],
+    run: Run,
 ) -> _Parsed:
     reading, writing = os.pipe()
     errors: list[BaseException] = []
@@ -232,12 +273,12 @@ def _parse_and_hash(
     def pump() -> None:
         is_open = True
         try:
-            while block := file.read(BLOCK):
+            while block := file.read(PACKED_BLOCK if packed else BLOCK):
                 if run.is_cancelled:
                     break
                 update(block)
-                if is_open:
-                    is_open = _write(writing, block)
+                for text in packed.unpack(block) if packed else (block,):
+                    is_open = is_open and _write(writing, text)
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             errors.append(error)
         finally:
@@ -253,6 +294,9 @@ def _parse_and_hash(
     for error in errors:
         found.close()
         raise error
+    if packed and not packed.is_whole and found.connection is not None:
+        found.connection.close()  # the reader says what is wrong with the file
+        found = _Parsed(None, found.scratch)
     return found
 
 

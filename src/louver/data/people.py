@@ -14,7 +14,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,16 @@ from louver.data.read import POSTGRES_SCHEMES, ArrowStream, Source, open_source,
 from louver.errors import Cancelled, LouverError
 from louver.run import Run
 
-__all__ = ["Census", "Common", "Persons", "Sketch", "fingerprint", "has_same_records", "in_percent"]
+__all__ = [
+    "Census",
+    "Common",
+    "Fingerprint",
+    "Persons",
+    "Sketch",
+    "fingerprint",
+    "has_same_records",
+    "in_percent",
+]
 
 SAMPLE = 2048
 """Number of distinct records, and of distinct persons, whose hashes a sketch keeps."""
@@ -481,6 +490,25 @@ def in_percent(share: float | None) -> str:
 BLOCK = 1 << 22  # bytes hashed between two checks for cancellation, a few milliseconds
 
 
+class Fingerprint:
+    """A function from a secret key to the hash of the data: see `fingerprint`."""
+
+    def __init__(self, read: Callable[[Sequence[bytes]], dict[bytes, bytes]]):
+        self._read = read
+        self._expected: tuple[bytes, ...] = ()
+        self._found: dict[bytes, bytes] = {}
+
+    def expect(self, secrets: Iterable[bytes]) -> None:
+        """When the data are read next, hash them under these secrets, too. Each answer is given once: a second question reads them again."""
+        self._expected = tuple(secret for secret in secrets if secret not in self._found)
+
+    def __call__(self, secret: bytes) -> bytes:
+        if secret not in self._found:
+            self._found = self._read([*dict.fromkeys((secret, *self._expected))])
+            self._expected = ()
+        return self._found.pop(secret)
+
+
 def fingerprint(
     data: str | os.PathLike[str] | ArrowStream,
     *,
@@ -488,7 +516,7 @@ def fingerprint(
     query: str | None = None,
     run: Run | None = None,
     **reading: object,
-) -> Callable[[bytes], bytes]:
+) -> Fingerprint:
     """Return a function from a secret key to the hash of the data.
 
     Parameters
@@ -511,12 +539,13 @@ def fingerprint(
 
     parsing = {name: reading[name] for name in ("delimiter", "header_row", "encoding") if name in reading}
 
-    def keyed(secret: bytes) -> bytes:
+    def keyed(secrets: Sequence[bytes]) -> dict[bytes, bytes]:
         if is_file:
-            return _file_hash(Path(os.fspath(data)), secret, run or Run(), parsing)  # type: ignore[arg-type]
-        return hmac.digest(secret, _record_sum(data, table, query, run), "sha256")
+            return _file_hashes(Path(os.fspath(data)), secrets, run or Run(), parsing)  # type: ignore[arg-type]
+        total = _record_sum(data, table, query, run)
+        return {secret: hmac.digest(secret, total, "sha256") for secret in secrets}
 
-    return keyed
+    return Fingerprint(keyed)
 
 
 def _is_database(path: str | os.PathLike[str]) -> bool:
@@ -552,16 +581,24 @@ def has_same_records(
         return False
 
 
-def _file_hash(path: Path, secret: bytes, run: Run, parsing: Mapping[str, Any]) -> bytes:
-    keyed = hmac.new(secret, digestmod="sha256")
-    if parse_while_hashing(path, keyed.update, run, **parsing):
+def _file_hashes(
+    path: Path, secrets: Sequence[bytes], run: Run, parsing: Mapping[str, Any]
+) -> dict[bytes, bytes]:
+    """The hash of a file under each of some keys, in one pass."""
+    keyed = {secret: hmac.new(secret, digestmod="sha256") for secret in secrets}
+
+    def update(block: bytes) -> None:
+        for one in keyed.values():
+            one.update(block)
+
+    if parse_while_hashing(path, update, run, **parsing):
         run.check()
-        return keyed.digest()
-    with path.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            run.check()
-            keyed.update(block)
-    return keyed.digest()
+    else:
+        with path.open("rb") as stream:
+            while block := stream.read(BLOCK):
+                run.check()
+                update(block)
+    return {secret: one.digest() for secret, one in keyed.items()}
 
 
 def _record_sum(

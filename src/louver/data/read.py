@@ -491,9 +491,8 @@ def parse_while_hashing(
             header = read_header(text, delimiter, header_row)
     except InputError:
         return False
-    if text.is_compressed:
-        return False
-    return parse_and_hash(path, _parsing_options(text, header), update=update, run=run)
+    options = _parsing_options(text, header)
+    return parse_and_hash(path, options, is_compressed=text.is_compressed, update=update, run=run)
 
 
 def _attach_parquet(source: Source, path: Path, reading: _ReadingOptions) -> None:

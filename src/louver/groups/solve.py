@@ -25,7 +25,7 @@ from louver.privacy.measurements import Measurements, TrueBatch, write_measureme
 from louver.privacy.noise import KeyedNoise, Noise
 from louver.privacy.spend import Account, Payment, release_into
 from louver.release.manifest import read_manifest
-from louver.release.promises.stated import check_parameters
+from louver.release.promises.shapes import check_parameters
 from louver.release.verify import is_unchanged
 from louver.release.write import ReleaseWriter, check_out
 

@@ -1,9 +1,9 @@
-"""On the first run, where there are two cores, a child process compiles some kernels into the cache."""
+"""Kernels compiled before they are called: on the first run with two cores some of them in a child process, into the cache."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
@@ -12,7 +12,7 @@ from typing import Any
 from louver.optim.kernels import is_kept
 from louver.run import POLL_SECONDS, Run
 
-__all__ = ["compiled_aside", "n_cores"]
+__all__ = ["Call", "compile_calls", "compiled_aside", "n_cores"]
 
 Call = tuple[Any, tuple[Any, ...]]
 """A kernel and example arguments of the types it will be called with."""
@@ -38,6 +38,14 @@ def compiled_aside(run: Run, *calls: Call) -> Iterator[None]:
             run.check()
     finally:
         own.cancel()
+
+
+def compile_calls(run: Run, calls: Iterable[Call]) -> None:
+    """Compile those kernels that are not in the cache in this process, without calling them."""
+    for kernel, args in calls:
+        run.check()
+        if not is_kept(kernel):
+            compile_all([_job(kernel, args)])
 
 
 def compile_all(jobs: list[tuple[str, str, tuple[Any, ...]]]) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from louver._version import __version__
 from louver.data.parsing_once import is_parsing_once
-from louver.data.people import Common
+from louver.data.people import Common, Fingerprint
 from louver.errors import BudgetError, Cancelled, InputError, LouverError
 from louver.privacy.budget import Loss, Measure, convert, fraction_of
 from louver.privacy.ledger_check import LedgerCheck, check_ledger
@@ -154,8 +154,19 @@ def ledgers_in(folder: Path) -> Iterator[Ledger]:
             yield Ledger(path)
 
 
+def _secrets_of(ledgers: Iterable[Ledger]) -> Iterator[bytes]:
+    """The keys under which those ledgers that have recorded data know them."""
+    for ledger in ledgers:
+        with suppress(LouverError):
+            if ledger.state().sources:
+                yield ledger._read_secret()
+
+
 def ledgers_admitting(dataset: KeyedHash, ledgers: Iterable[Ledger]) -> Iterator[Ledger]:
     """The ledgers that have recorded data with this content; a damaged ledger counts as having recorded none."""
+    ledgers = [*ledgers]
+    if isinstance(dataset, Fingerprint):
+        dataset.expect(_secrets_of(ledgers))
     for ledger in ledgers:
         with suppress(LouverError):
             if ledger.has_admitted(dataset):
@@ -373,6 +384,7 @@ class Ledger(LedgerFile):
         is_new_population : bool
             Whether the steward states that they are different from the people of every other ledger in the folder.
         """
+        self.expect_others(dataset)
         data_hash = self._hashed(dataset)
         apart = self._check_source(
             dataset, data_hash, people, is_admitting=True, is_new_population=is_new_population
@@ -418,6 +430,14 @@ class Ledger(LedgerFile):
         data_hash = self._hashed(dataset)
         self._check_source(dataset, data_hash, people)
         self._meet(data_hash, people)
+
+    def expect_others(self, dataset: KeyedHash) -> None:
+        """Let data be hashed once for this ledger and for those in its folder, if it is to pay for its first data.
+
+        Other ledgers are only asked about data that this one has not recorded.
+        """
+        if isinstance(dataset, Fingerprint) and not self.state().sources:
+            dataset.expect(_secrets_of(_others([self.path.parent], self)))
 
     def meet(self, dataset: KeyedHash, people: People) -> None:
         """Sketch people who will be recorded, while their records are being parsed anyway; nothing is refused or recorded yet."""
@@ -795,6 +815,7 @@ class Ledger(LedgerFile):
         """
         data_hash = met = None
         if dataset is not None:
+            self.expect_others(dataset)
             data_hash = self._hashed(dataset)
             self._check_source(dataset, data_hash, people)
             met = self._met(data_hash, people)

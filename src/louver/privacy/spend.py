@@ -263,6 +263,7 @@ class Account:
             payment.composed(self.ledger.published_invariants())
         name = payment.request or None
         self.ledger.check_affordable(payment.loss, request=name, largest_unit=payment.largest_unit)
+        self.ledger.expect_others(self._dataset)
         self.ledger.check_data(self._unchanged, self._people)
 
     @contextmanager

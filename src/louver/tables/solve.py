@@ -94,7 +94,7 @@ def decide(
             part = system.part(columns, rows)
             wanted, _, added = _quantities(csr_array(forms.upper[chosen][:, columns]), part.n_columns)
             wanted[wanted >= part.n_columns] += part.n_rows
-            component = _component(part, [added], columns, witnesses, run, deadline)
+            component = _component(part, [added], columns, problem, witnesses, run, deadline)
             low, high = floor[chosen] - shift[chosen], ceiling[chosen] - shift[chosen]
             component.known.trust(np.flatnonzero(problem.is_tight[columns]))
             verdict[chosen] = component.decide(wanted, low, high, patience)
@@ -126,7 +126,7 @@ def fixed(
         if not len(touched):
             continue
         wanted[wanted >= part.n_columns] += part.n_rows
-        component = _component(part, [added], columns, witnesses, run, deadline)
+        component = _component(part, [added], columns, problem, witnesses, run, deadline)
         base = own @ witnesses.base[columns]
         # Bounds that are tight without a table come second, because a table also refutes other groups.
         verdict = component.decide(wanted, base[touched], base[touched])
@@ -151,19 +151,22 @@ def walk(problem: TablesProblem, witnesses: Witnesses, run: Run) -> None:
     for columns, rows in split(system):
         if not witnesses.is_met[columns].all():
             part = system.part(columns, rows)
-            _keep(_component(part, [], columns, witnesses, run), columns, witnesses)
+            _keep(_component(part, [], columns, problem, witnesses, run), columns, witnesses)
 
 
 def _component(
     part: System,
     added: list[csr_array],
     columns: IntArray,
+    problem: TablesProblem,
     witnesses: Witnesses | None,
     run: Run,
     deadline: float = np.inf,
 ) -> Component:
     """Working state of a part with additional rows; the variation among its tables is determined once."""
     component = Component(_with_point(_with_rows(part, added), run), run, deadline)
+    for table in problem.proposed:
+        component.known.record(table[columns])
     if witnesses is not None and not witnesses.is_met[columns].all():
         component.walk()
     return component
@@ -206,7 +209,7 @@ def solve(
     for number, (columns, rows) in enumerate(parts):
         run.report("bounds", number, len(parts))
         part = system.part(columns, rows)
-        sums.add_part(part, columns, problem.is_tight[columns], deadline, run, witnesses)
+        sums.add_part(part, columns, problem, deadline, run, witnesses)
     return sums.answer()
 
 
@@ -224,12 +227,12 @@ class _Sums:
         self,
         part: System,
         columns: IntArray,
-        is_tight: NDArray[np.bool_],
+        problem: TablesProblem,
         deadline: float,
         run: Run,
         witnesses: Witnesses | None,
     ) -> None:
-        n_columns = part.n_columns
+        n_columns, is_tight = part.n_columns, problem.is_tight[columns]
         below, below_of, below_rows = _quantities(csr_array(self.forms.lower[:, columns]), n_columns)
         above, above_of, above_rows = _quantities(csr_array(self.forms.upper[:, columns]), n_columns)
         if _all_tight(below, is_tight) and _all_tight(above, is_tight):
@@ -238,7 +241,7 @@ class _Sums:
         n_rows = part.n_rows
         below[below >= n_columns] += n_rows
         above[above >= n_columns] += n_rows + below_rows.shape[0]
-        component = _component(part, [below_rows, above_rows], columns, witnesses, run, deadline)
+        component = _component(part, [below_rows, above_rows], columns, problem, witnesses, run, deadline)
         component.known.trust(np.flatnonzero(is_tight))
         component.solve(np.unique(below), np.unique(above))
         _keep(component, columns, witnesses)

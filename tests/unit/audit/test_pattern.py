@@ -58,7 +58,7 @@ def asked(matrix: np.ndarray, shown_upper: np.ndarray | None = None) -> np.ndarr
 
 def test_the_cheapest_rectangle_is_hidden() -> None:
     found = asked(MATRIX)
-    assert found is not None and np.flatnonzero(found).tolist() == [0, 1, 2, 3]
+    assert found is not None and np.flatnonzero(found.hidden).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("reason", ["shares", "rounded"])

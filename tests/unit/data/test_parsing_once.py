@@ -70,6 +70,42 @@ def test_what_is_read_and_the_hash_are_the_same(tmp_path: Path, name: str, is_co
         assert read(path) == read(path) == alone
 
 
+PACKED = {
+    "in two members": gzip.compress(FILES["long"]) + gzip.compress(b"7,x\n"),
+    "padded": gzip.compress(FILES["plain"]) + bytes(1000) + gzip.compress(b"5,6\n") + bytes(100_000),
+    "cut off": gzip.compress(FILES["long"])[:-9],
+    "cut off in the header": gzip.compress(FILES["plain"])[:5],
+    "damaged": gzip.compress(FILES["long"])[:60_000] + b"?" * 1000 + gzip.compress(FILES["long"])[61_000:],
+    "with something after it": gzip.compress(FILES["plain"]) + b"something",
+    "not compressed": FILES["plain"],
+}
+
+
+@pytest.mark.parametrize("block", [None, 1000])
+@pytest.mark.parametrize("name", PACKED)
+def test_what_is_unpacked_while_it_is_hashed_is_the_same(
+    tmp_path: Path, name: str, block: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(PACKED[name])
+    if block is not None:
+        monkeypatch.setattr(parsing_once, "PACKED_BLOCK", block)
+    alone, digest = read(path), hmac.digest(b"key", PACKED[name], "sha256")
+    with parsing_once.parsing_once():
+        assert fingerprint(path)(b"key") == digest
+        assert read(path) == read(path) == alone
+        assert fingerprint(path)(b"key") == digest
+
+
+def test_a_compressed_file_is_parsed_while_it_is_hashed(tmp_path: Path, n_parsed: list[str]) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(FILES["long"]))
+    with parsing_once.parsing_once():
+        fingerprint(path)(b"key")
+        assert read(path)[0]["a"][-1] == "199999"  # type: ignore[index]
+    assert len(n_parsed) == 1 and "/dev/fd" in n_parsed[0]
+
+
 def test_nothing_is_lost_where_the_parser_is_faster_than_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

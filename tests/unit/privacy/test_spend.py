@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import louver.data.people
+from louver.data.people import fingerprint
 from louver.errors import BudgetError, InputError, LouverError
 from louver.groups import groups
 from louver.groups.load import NOT_IN_REQUEST, GroupsCall
 from louver.groups.options import GroupsOptions
 from louver.groups.result import MEASUREMENTS_FILE
 from louver.privacy.budget import Measure
-from louver.privacy.ledger import Ledger
-from louver.privacy.ledger_finding import find_ledger
+from louver.privacy.ledger import Ledger, People
+from louver.privacy.ledger_finding import bind_apart, find_ledger, ledger_of
 from louver.privacy.measurements import Measurements
 from louver.privacy.neighbours import Relation
 from louver.schema.request import ask
@@ -204,13 +205,13 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     from louver.data import parsing_once, read
 
-    opened, hashed, parsed = read.open_source, louver.data.people._file_hash, parsing_once._parse
+    opened, hashed, parsed = read.open_source, louver.data.people._file_hashes, parsing_once._parse
 
     def opening(data: Any, **more: Any) -> Any:
         seen.append(f"open {read.name_of(data, None)}")
         return opened(data, **more)
 
-    def hashing(path: Path, *more: Any) -> bytes:
+    def hashing(path: Path, *more: Any) -> dict[bytes, bytes]:
         seen.append(f"hash {path.name}")
         return hashed(path, *more)
 
@@ -220,7 +221,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for module in ("louver.groups.load", "louver.topdown.measuring.true_counts", "louver.topdown.load"):
         monkeypatch.setattr(f"{module}.open_source", opening)
-    monkeypatch.setattr("louver.data.people._file_hash", hashing)
+    monkeypatch.setattr("louver.data.people._file_hashes", hashing)
     monkeypatch.setattr("louver.data.parsing_once._parse", parsing)
     return seen
 
@@ -236,6 +237,28 @@ def test_the_data_are_hashed_once_before_and_once_after_and_parsed_once(
     topdown(town, out=tmp_path / "topdown")
     of_people = [event for event in seen if event.endswith("people.csv") or event.startswith("parse")]
     assert of_people == ["hash people.csv", "parse what is hashed", "open people.csv", "hash people.csv"] * 2
+
+
+def test_further_ledgers_in_the_folder_take_no_further_pass(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("earlier", "other"):
+        held = tmp_path / f"{name}.csv"
+        held.write_text(f"{name},price\napple,3\npear,4\n")
+        ledger = Ledger.create(
+            tmp_path / f"{name}.ledger", Measure.EPSILON, Relation.ADD_REMOVE_RECORD, Fraction(1)
+        )
+        ledger.admit(fingerprint(held), name=held.name, people=People(held), is_new_population=True)
+    own, seen = _ledger(people), _counted(monkeypatch)
+    bind_apart(own)
+    assert seen == ["hash people.csv", "parse what is hashed"]
+    seen.clear()
+    groups(people, **_options(people), out=tmp_path / "out")
+    assert [event for event in seen if event.startswith("hash")] == ["hash people.csv"] * 2
+    seen.clear()
+    own.path.rename(tmp_path / "people.ledger")
+    assert ledger_of(people) == tmp_path / "people.ledger"
+    assert seen == ["hash people.csv"]
 
 
 def test_what_cannot_be_paid_for_does_not_touch_the_data(

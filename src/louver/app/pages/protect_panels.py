@@ -34,12 +34,15 @@ class TablePanel:
         self, state: Protects, columns: ColumnChoices, add: Callable[[dict[str, Any]], None]
     ) -> None:
         self._state, self._columns, self._add = state, columns, add
-        self._name, self._value = self._next_name(), ""
+        self._name, self._value, self._twin = self._next_name(), "", ""
         self._by: list[str] = []
         with drawer("Describe a table"):
             self._named = text_field("Name", self._name, lambda text: setattr(self, "_name", text.strip()))
             numbers = {"": "contributors are counted", **{name: f"sums of {name}" for name in state.numbers}}
             choice("Content of its cells", numbers, "", lambda value: setattr(self, "_value", value))
+            if state.tables and state.method == "hide":
+                others = {"": "no other table", **{one["name"]: one["name"] for one in state.tables}}
+                choice("Hides the same cells as", others, "", lambda value: setattr(self, "_twin", value))
             tag("h3", text="By")
             if len(state.attributes) > MANY_ATTRIBUTES:
                 finder(f"Find one of {len(state.attributes)} attributes", ".places .row")
@@ -62,7 +65,9 @@ class TablePanel:
 
     def _take(self) -> None:
         text = f"{self._name} is in the list. Change the form to add another."
-        if tried(self._wrong, lambda: self._add(table_of(self._name, self._by, self._value)), text):
+        if tried(
+            self._wrong, lambda: self._add(table_of(self._name, self._by, self._value, self._twin)), text
+        ):
             self._name = self._next_name()
             self._named.set(value=self._name)
 

@@ -117,8 +117,11 @@ class Protects:
         return next((one for one in self.pins if one["table"] == table and one["cell"] == cell), None)
 
     def remove_table(self, number: int) -> None:
-        """Remove a table, with the decisions about its cells and its rules."""
+        """Remove a table, with the decisions about its cells; tables that hide the same cells as this one no longer do."""
         name = self.tables.pop(number)["name"]
+        for table in self.tables:
+            if table.get("hide_with") == name:
+                del table["hide_with"]
         self.pins = [one for one in self.pins if one["table"] != name]
         self.changed()
 
@@ -163,9 +166,10 @@ class Protects:
         return request
 
 
-def table_of(name: str, by: Sequence[str], value: str) -> dict[str, Any]:
+def table_of(name: str, by: Sequence[str], value: str, hide_with: str = "") -> dict[str, Any]:
     """A described table in the form that the verb takes."""
-    table = {"name": name, "by": list(by)} | ({"value": value} if value else {})
+    chosen = {"value": value, "hide_with": hide_with}
+    table = {"name": name, "by": list(by)} | {key: text for key, text in chosen.items() if text}
     validated(TableOptions, table, name or "the table")
     return table
 
@@ -173,7 +177,8 @@ def table_of(name: str, by: Sequence[str], value: str) -> dict[str, Any]:
 def table_text(table: JobAnswer) -> str:
     """A table in words."""
     content = f"sums of {table['value']}" if "value" in table else "contributors"
-    return f"{content} by {', '.join(table['by'])}"
+    words = f"{content} by {', '.join(table['by'])}"
+    return words + (f"; hides the same cells as {table['hide_with']}" if "hide_with" in table else "")
 
 
 def rule_of(kind: str, typed: Mapping[str, str]) -> dict[str, Any]:

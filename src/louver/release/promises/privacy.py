@@ -26,9 +26,8 @@ from louver.errors import printable
 from louver.release.folder import Malformed, without_dictionary
 from louver.release.manifest import Manifest, parse
 from louver.release.promises.base import Context, Outcome, promise_of
-from louver.release.promises.gaussians import Changed, log_delta
 from louver.release.promises.measurements import MEASUREMENTS, publisher_of
-from louver.release.promises.noise import MeasuredNoise, read_noise
+from louver.release.promises.noise import Changed, MeasuredNoise, log_delta, read_noise
 from louver.release.promises.topdown import TopDown
 from louver.release.strict_json import read_json
 

@@ -28,6 +28,7 @@ from louver.optim.status import Status
 from louver.run import Run
 from louver.tables.hiding.certify import ChangeCheck
 from louver.tables.hiding.local import LocalSearch, Sums, balancing_rows, lone_cells, relaxed_bound
+from louver.tables.hiding.merge import merge_cells
 from louver.tables.hiding.outsider import ENOUGH, Cut, Outsider, Witness
 from louver.tables.hiding.problem import Demand, PatternProblem
 from louver.tables.hiding.rebuild import PatternPart
@@ -123,8 +124,26 @@ def hide(
     -----
     Beyond `LARGE` cells the pattern is made by local changes (`louver.tables.hiding.local`), and its bound is that of single sums.
     """
-    if is_large(problem.n_cells):
-        return _hide_large(problem, run, steps, seconds, state)
+    merged = merge_cells(problem)
+    own = problem if merged is None else merged.problem
+    search = _hide_large if is_large(problem.n_cells) else _hide_small
+    found = search(own, run, steps, seconds, state)
+    if merged is None:
+        return found
+    demands, witnesses = merged.answers(found.demands, found.witnesses)
+    return replace(
+        found,
+        hidden=found.hidden[merged.group_of],
+        demands=demands,
+        witnesses=witnesses,
+        cost=found.cost + merged.spent,
+        bound=found.bound + merged.spent,
+    )
+
+
+def _hide_small(
+    problem: PatternProblem, run: Run, steps: int, seconds: float | None, state: SearchState | None
+) -> Hiding:
     search = _Search(problem, run, steps, seconds, state)
     saved = None if state is None else state.read(problem)
     search.start(None if saved is None else saved.hidden)
@@ -144,7 +163,11 @@ def is_large(n_cells: int) -> bool:
 
 
 def _hide_large(
-    problem: PatternProblem, run: Run, steps: int, seconds: float | None, state: SearchState | None
+    problem: PatternProblem,
+    run: Run,
+    steps: int,
+    seconds: float | None,
+    state: SearchState | None,
 ) -> Hiding:
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     saved = None if state is None else state.read(problem)

@@ -1,8 +1,10 @@
 """Large tables: a pattern grown and repaired demand by demand, each within a small part of the tables.
 
-1. **Grow.** Demands are taken in order of size. If no known change meets one, a linear program over a part of the tables around its cell
-   seeks a cheap change, whose shown cells are then hidden. The part grows until it is large enough. Sub-tables of all levels of the
-   hierarchies, and linked tables, are thus protected together and need no repair afterwards. Changes are rounded to whole units at once.
+1. **Grow.** Demands in order of size. Where no known change meets one, a linear program looks for a cheap change in which several primary
+   cells move, whose shown cells are hidden; it meets further demands by the way. Where there is none in whole units, a program over a part
+   of the tables around one cell looks for a change of that cell, and the part grows until it holds one. Then each demand looks for
+   a smaller change through hidden cells, and cells that no change uses are shown. Sub-tables of all levels of the hierarchies, and linked
+   tables, are protected together and need no repair.
 2. **Show again.** Every further cell is shown, dearest first, if the demands whose changes use it have other changes through hidden cells.
 3. **Exchange.** The same with changes through any cells, if these cost no more than the cells that are no longer needed.
 4. **Bound.** A linear program over the shares of hidden cells: in each sum that contains a primary cell, other cells must be able to
@@ -26,7 +28,7 @@ from louver.optim.program import Program
 from louver.optim.status import Status
 from louver.run import Run
 from louver.tables.hiding.certify import exact_witness
-from louver.tables.hiding.outsider import Outsider, Witness
+from louver.tables.hiding.outsider import Outsider, Witness, cheapest_joint
 from louver.tables.hiding.problem import LARGEST, Attacker, Demand, PatternProblem
 from louver.tables.hiding.state import SearchState
 
@@ -34,6 +36,12 @@ __all__ = ["LocalSearch", "Sums", "lone_cells"]
 
 PARTS = (200, 1_000, 5_000, 25_000)
 """Sizes, in cells, of the parts of tables in which a linear program seeks a change."""
+
+WIDE, TOGETHER = 100_000, 8
+"""Cells of the part in which one change for several demands is sought, and the number of these; others that it meets come free."""
+
+SMALL = 200
+"""Cells of a change that needs no smaller one."""
 
 NEAR = (150, 600)
 """The same sizes if only hidden cells may change."""
@@ -117,16 +125,97 @@ class LocalSearch:
     # Changes ----------------------------------------------------------------------------------------------------
 
     def grow(self) -> None:
-        """Hide more cells until every demand that can be met is met."""
+        """Hide more cells until every demand that can be met is met: several demands by one change, then each by a smaller one."""
         order = sorted(range(len(self.demands)), key=lambda n: (-self.demands[n].need, n))
         for place, n in enumerate(order):
-            self.run.check()
-            if place % 256 == 0:
-                self.run.report("protecting cells one by one", place, len(order))
-                if self.state is not None:
-                    self.state.write_sometimes(self.problem, self.hidden, self._changes)
+            self._tell("protecting cells", place, len(order))
+            if n not in self.chosen:
+                self._meet_several([m for m in order[place:] if m not in self.chosen])
             if n not in self.chosen:
                 self._meet(n)
+        self._separate(order)
+
+    def _tell(self, step: str, place: int, most: int) -> None:
+        self.run.check()
+        if place % 256 == 0:
+            self.run.report(step, place, most)
+            if self.state is not None:
+                self.state.write_sometimes(self.problem, self.hidden, self._changes)
+
+    def _meet_several(self, open_demands: Sequence[int]) -> None:
+        """Meet the first of some demands, and others, by one change in which several cells move that share no sum."""
+        known = self._serving_one(self.demands[open_demands[0]])
+        if known is not None:
+            self._choose(open_demands[0], known)
+            return
+        usable = self.problem.must_hide | self.problem.may_hide
+        cells = np.flatnonzero(usable)
+        if len(cells) > WIDE:
+            cells = self._around(self.demands[open_demands[0]].cell, usable, WIDE)
+        together = self._apart(open_demands, cells)
+        while len(together) > 1:
+            change = self._joint(together, cells)
+            if change is not None:
+                self._hide(change.cells)
+                for n in open_demands:
+                    own = (
+                        self._serving_one(self.demands[n], [change])
+                        if change.at(self.demands[n].cell)
+                        else None
+                    )
+                    if own is not None:
+                        self._choose(n, own)
+                return
+            together = together[: len(together) // 4]
+
+    def _apart(self, open_demands: Sequence[int], cells: Ints) -> list[int]:
+        """The first demands on different cells of a part that are in no sum together."""
+        is_inside = np.zeros(self.problem.n_cells, dtype=bool)
+        is_inside[cells] = True
+        found: list[int] = []
+        seen: set[int] = set()
+        for n in open_demands:
+            demand = self.demands[n]
+            rows = self.sums.of_cell(demand.cell).tolist()
+            if is_inside[demand.cell] and not demand.attacker and seen.isdisjoint(rows):
+                found.append(n)
+                seen.update(rows)
+                if len(found) == TOGETHER:
+                    break
+        return found
+
+    def _joint(self, together: Sequence[int], cells: Ints) -> _Change | None:
+        """A cheap change in whole units that meets several demands, and whose mirror image is possible, too."""
+        demands = [self.demands[n] for n in together]
+        part = restricted(self.problem, cells, demands[0])
+        place = np.searchsorted(cells, [demand.cell for demand in demands])
+        need = np.array([demand.need for demand in demands])
+        found = cheapest_joint(part, place, need, self.hidden[cells], self._price[cells], self.run)
+        if found is None:
+            return None
+        change = np.rint(found).astype(np.int64)
+        if (part.sums.astype(np.int64) @ change).any() or not self._is_possible(cells, change):
+            return None
+        moved = np.flatnonzero(change)
+        return self._new(cells[moved], change[moved])
+
+    def _separate(self, order: Sequence[int]) -> None:
+        """Replace changes that meet many demands by smaller ones through hidden cells, and show what no change uses any more."""
+        for place, n in enumerate(order):
+            self._tell("separating changes", place, len(order))
+            change = self.chosen.get(n)
+            if change is not None and len(change.cells) > SMALL:
+                known = self._serving.get(self.demands[n].cell, [])[::-1]
+                small = [one for one in known if len(one.cells) <= SMALL]
+                own = self._serving_one(self.demands[n], small) or self._rerouted(self.demands[n])
+                if own is not None and len(own.cells) < len(change.cells):
+                    self._choose(n, own)
+        for n in order:
+            if n in self.chosen:
+                for other in self._others(n, self.chosen[n]):
+                    if other not in self.chosen:
+                        self._meet(other)
+        self._show_unused()
 
     def keep(self) -> None:
         """Write the pattern and its changes to the state, if there is one."""
@@ -146,6 +235,13 @@ class LocalSearch:
         for other in self._others(n, found):
             if other not in self.chosen:
                 self._meet(other)
+
+    def _show_unused(self) -> None:
+        """Show the further cells that no change uses."""
+        for cell in np.flatnonzero(self.hidden & self.problem.may_hide & ~self.problem.must_hide).tolist():
+            own = self._twins(cell)
+            if self.hidden[cell] and not self._users_of(own) and not self._is_needed(own):
+                self.hidden[own] = self.problem.must_hide[own]
 
     def _meet(self, n: int) -> None:
         """Give a demand a change, and hide its cells; then add the attackers who do not consider the change possible."""

@@ -26,7 +26,7 @@ from louver.optim.status import Status
 from louver.run import Run
 from louver.tables.hiding.problem import UNBOUNDED, Demand, PatternProblem
 
-__all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness"]
+__all__ = ["ENOUGH", "Cut", "Outsider", "Reach", "Witness", "cheapest_joint"]
 
 CLIP = 1024.0
 """Limit on how far a witness may move another cell, as a multiple of the demand."""
@@ -184,6 +184,38 @@ class Outsider:
             is_against = (change[cells] > up + slack) | (-change[cells] > down + slack)
             found[self._places] = ~np.logical_or.reduceat(is_against, self._starts)
         return found
+
+
+WIDEST = 64
+"""How far a cell may move in a change for several demands, as a multiple of the largest one."""
+
+
+def cheapest_joint(
+    problem: PatternProblem, cells: Ints, need: Ints, hidden: Bools, price: Floats, run: Run
+) -> Floats | None:
+    """A change that moves some cells, in turn up and down, as far as needed through cells that are cheap to hide.
+
+    No cell moves further than it can move either way, so that the mirror image is a change, too. None where there is none.
+    """
+    n = problem.n_cells
+    usable = hidden | problem.may_hide
+    room = np.minimum(np.minimum(problem.down, problem.up), WIDEST * int(need.max())) * usable
+    lower, upper = np.zeros(2 * n), np.concatenate([room, room]).astype(np.float64)
+    is_up = np.arange(len(cells)) % 2 == 0
+    lower[np.where(is_up, cells, n + cells)] = need
+    upper[np.where(is_up, n + cells, cells)] = 0
+    if (lower > upper).any():
+        return None
+    sums = problem.sums.astype(np.float64)
+    nothing = np.zeros(sums.shape[0])
+    program = Program(csr_array(hstack([sums, -sums])), nothing, nothing, lower, upper, run=run)
+    narrow = np.maximum(np.minimum(room, float(np.median(need))), 1e-6)
+    weights = np.where(hidden, 0.0, price) / narrow + 1e-5
+    program.set_cost(np.concatenate([weights, weights]))
+    found = program.solve()
+    if found.status is not Status.OPTIMAL:
+        return None
+    return found.point[:n] - found.point[n:]
 
 
 REWEIGHTED = 3

@@ -21,17 +21,18 @@ import numpy as np
 
 from louver._arrays import Floats
 from louver.engine.engines import Engine, Shared
+from louver.optim.aside import Call
 from louver.run import Run
 from louver.topdown.estimation.batches import LevelSource, Span
-from louver.topdown.estimation.bayes_cells import CellPrior, cell_evidence, learn_cells
-from louver.topdown.estimation.bayes_leaves import MOST_LEAVES, LeafPrior, learn_leaves
+from louver.topdown.estimation.bayes_cells import CellPrior, cell_evidence, cell_kernels, learn_cells
+from louver.topdown.estimation.bayes_leaves import MOST_LEAVES, LeafPrior, leaf_kernels, learn_leaves
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.entries import Entries
 from louver.topdown.estimation.evidence import TreeEvidence
 from louver.topdown.estimation.least_squares import solve
 from louver.topdown.problem import UNMEASURED, Families, Problem, region_range
 
-__all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride"]
+__all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride", "prior_kernels"]
 
 FEWEST = 20
 """Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
@@ -150,6 +151,12 @@ def _look_at_batch(
     variance = np.broadcast_to(variances.value, problem.spine.sizes[level])[start:stop]
     values, noise, _ = cell_evidence(problem, families, entries, variance)
     return totals, (None, entries, values, noise)
+
+
+def prior_kernels(problem: Problem, levels: Sequence[int]) -> list[Call]:
+    """Kernels that the priors of these levels need, with arguments of the types they are called with."""
+    kinds = {_is_leaf_prior(problem, level) for level in levels}
+    return [*(cell_kernels() if False in kinds else ()), *(leaf_kernels() if True in kinds else ())]
 
 
 def learning_stride(problem: Problem, level: int) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from louver._arrays import Floats, Ints
+from louver.optim.aside import Call
 from louver.optim.kernels.posteriors.cells import (
     draws_inplace,
     expectations_inplace,
@@ -33,7 +34,7 @@ from louver.topdown.estimation.entries import (
 )
 from louver.topdown.problem import Evidence, Families, Problem
 
-__all__ = ["CellPrior", "cell_evidence", "leans_on_marginals", "learn_cells"]
+__all__ = ["CellPrior", "cell_evidence", "cell_kernels", "leans_on_marginals", "learn_cells"]
 
 N_BINS, LOWEST_BIN = 12, -3  # bins of the logarithm of the expected count
 STEP = 0.2
@@ -95,6 +96,18 @@ class CellPrior:
             groups.start, entries.expected[order], values[order], noise[order], SCALES, VARIATION,
             self.factors, groups.kind, self.departures, groups.own_kind,
         )  # fmt: skip
+
+
+def cell_kernels() -> tuple[Call, ...]:
+    """The kernels called here, with arguments of the types they are called with."""
+    whole, real, table = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
+    seen = whole, real, real, real, SCALES, VARIATION, table, whole, table, whole
+    return (
+        (likelihoods_inplace, (real, real, real, SCALES, VARIATION, table)),
+        (expectations_inplace, (whole, table, table, whole, table, whole, table, table)),
+        (posteriors_inplace, (*seen, real, real)),
+        (draws_inplace, (*seen, real, real, real, real, real, real)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from louver._arrays import Bools, Floats, Ints
 from louver.engine.engines import ONE_CORE, Engine, Shared
+from louver.optim.aside import Call
 from louver.optim.kernels.posteriors.leaves import Seen, draw_leaves_inplace, leaves_inplace, totals_inplace
 from louver.run import Run
 from louver.topdown.estimation.division import Division, learn_division
@@ -31,7 +32,7 @@ from louver.topdown.estimation.entries import (
 from louver.topdown.estimation.noise_tables import STEP, column_of, tabulate_noise
 from louver.topdown.problem import Evidence, Families, Problem, Query, Workload
 
-__all__ = ["MOST_LEAVES", "LeafPrior", "learn_leaves"]
+__all__ = ["MOST_LEAVES", "LeafPrior", "leaf_kernels", "learn_leaves"]
 
 SIZE_STEPS = np.concatenate(
     [[0], 3 * np.arange(-13, 11)]
@@ -259,6 +260,24 @@ class _Leaves:
         held = np.bincount(self.unit_of, found, minlength=len(drawn))[self.unit_of]
         found = np.where(held > 0.0, found * drawn[self.unit_of] / np.where(held > 0.0, held, 1.0), mean)
         return found, left
+
+
+def leaf_kernels() -> tuple[Call, ...]:
+    """The kernels called here, with arguments of the types they are called with."""
+    whole, real, table = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0))
+    seen = Seen(0, 0.0, 0.0, 0.0, 0.0, table, table, table)
+    leaves = (
+        seen, whole, whole, real, whole, whole, SIZE_STEPS, table, whole, FACTOR_STEPS, table, real, 0.0, real, real,
+        table, table, table, table,
+    )  # fmt: skip
+    return (
+        (leaves_inplace, leaves),
+        (totals_inplace, (whole, real, table, table, table, real, real, real, real)),
+        (
+            draw_leaves_inplace,
+            (seen, whole, whole, real, whole, whole, whole, FACTOR_STEPS, table, *[real] * 5),
+        ),
+    )
 
 
 def learn_leaves(

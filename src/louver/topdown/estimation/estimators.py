@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from louver.engine.engines import Engine, Shared
+from louver.optim.aside import Call
 from louver.run import Run
 from louver.topdown.estimation.batches import LevelSource, Span
-from louver.topdown.estimation.bayes import FEWEST, LevelPrior, learn_level
+from louver.topdown.estimation.bayes import FEWEST, LevelPrior, learn_level, prior_kernels
 from louver.topdown.estimation.evidence import TreeEvidence, differs_by_region, gather_evidence
 from louver.topdown.problem import NoisyCounts, Problem
 
@@ -50,6 +51,10 @@ class Estimator:
         """Whether a prior is learnt for a level of a spine with the given number of regions at each level."""
         return False
 
+    def kernels(self, problem: Problem) -> Sequence[Call]:
+        """Kernels that a prior needs, with arguments of the types they are called with."""
+        return ()
+
     def learn(
         self,
         problem: Problem,
@@ -84,6 +89,10 @@ class _BayesEstimator(_TreeEstimator):
 
     def has_prior(self, sizes: Sequence[int], level: int) -> bool:
         return level > 0 and sizes[level] >= FEWEST
+
+    def kernels(self, problem: Problem) -> Sequence[Call]:
+        levels = range(problem.spine.n_levels)
+        return prior_kernels(problem, [i for i in levels if self.has_prior(problem.spine.sizes, i)])
 
     def learn(
         self,

@@ -26,8 +26,7 @@ from louver._arrays import Ints
 from louver.engine.checkpoint import Checkpoints
 from louver.engine.engines import ONE_CORE, Engine, Shared
 from louver.errors import InfeasibleError
-from louver.optim.aside import compiled_aside
-from louver.optim.kernels import is_kept
+from louver.optim.aside import Call, compile_calls, compiled_aside
 from louver.optim.kernels.families.batches import Batch, round_batch_inplace, solve_batch_inplace
 from louver.optim.status import Status
 from louver.run import Run
@@ -46,7 +45,7 @@ from louver.topdown.problem import (
     split_batches,
 )
 
-__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level", "warm_up"]
+__all__ = ["Estimate", "LevelReport", "RescuedRegion", "estimate", "estimate_by_level", "solver", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,12 +197,12 @@ def estimate_by_level(
     """
     margin = np.zeros(problem.n_cells, dtype=np.int64) if kept_margin is None else kept_margin
     store = None if checkpoints is None else Checkpoints(checkpoints)
+    method = ESTIMATORS[estimator]
     if problem.implied.is_integral:
-        warm_up(run)
+        warm_up(problem, method, run)
     current: SparseLevel | None = None
     tree: TreeEvidence | None = None
     known: Shared[Known] | None = None
-    method = ESTIMATORS[estimator]
     for level in range(problem.spine.n_levels):
         saved = None if store is None else store.load(f"level-{level}")
         if saved is not None:
@@ -369,12 +368,19 @@ def _restore(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> tuple[Sp
     return SparseLevel(**arrays), report
 
 
-def warm_up(run: Run | None) -> None:
-    """Compile the kernels of a level, unless that has been done already."""
+def warm_up(problem: Problem, method: Estimator, run: Run | None) -> None:
+    """Compile the kernels of all levels, unless that has been done already: the solver, the largest, beside all others."""
     whole, real = np.zeros(0, np.int64), np.zeros(0)
-    with compiled_aside(run or Run(), (solve_batch_inplace, (nobody(), 1e-8, real, whole, whole, real))):
-        if not is_kept(round_batch_inplace):
-            round_batch_inplace(nobody(), real, 0, whole, whole)
+    watched = run or Run()
+    with compiled_aside(watched, solver()):
+        rounding = round_batch_inplace, (nobody(), real, 0, whole, whole)
+        compile_calls(watched, [rounding, *method.kernels(problem)])
+
+
+def solver() -> Call:
+    """The kernel that takes longest to compile, with arguments of the types that it is called with."""
+    whole, real = np.zeros(0, np.int64), np.zeros(0)
+    return solve_batch_inplace, (nobody(), 1e-8, real, whole, whole, real)
 
 
 def nobody() -> Batch:

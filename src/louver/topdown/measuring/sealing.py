@@ -24,7 +24,7 @@ from louver.privacy.measurements import Measurements, TrueBatch
 from louver.privacy.spend import REQUEST_FILE, Account, Payment
 from louver.privacy.spend import measure_into as spend_into
 from louver.release.manifest import MANIFEST, file_entry, read_manifest
-from louver.release.promises.stated import check_parameters
+from louver.release.promises.shapes import check_parameters
 from louver.release.write import check_out
 from louver.run import Run
 from louver.schema.validate import validated

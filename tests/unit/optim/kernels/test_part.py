@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Flags
+from numba.core.types.functions import BaseFunction
 
-from louver.optim.kernels import inner
+from louver.optim.kernels import inner, part
 from louver.optim.kernels.part import EntryPoint, Part, _quick_flags, _without_collection
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="kernels are not compiled")
@@ -104,6 +105,22 @@ def test_quick_flags_answer_as_numbas_own():
         assert answers() == own
     assert dict(Flags.__dict__) == before
     assert answers() == own
+
+
+def test_calls_of_numbas_functions_are_remembered_while_a_kernel_is_compiled(monkeypatch):
+    monkeypatch.setattr(part, "_known_calls", {})
+    own, tried = BaseFunction.get_call_type, []
+    monkeypatch.setattr(BaseFunction, "get_call_type", lambda *args: tried.append(args[0]) or own(*args))
+    watched = BaseFunction.get_call_type
+    first = made(total)
+    first(np.arange(3.0))
+    n_tried = len(tried)
+    assert n_tried and BaseFunction.get_call_type is watched
+    assert made(total)(np.arange(3.0)) == first(np.arange(3.0)) == 6.0
+    assert len(tried) == n_tried  # other kernels profit, too
+    with pytest.raises(numba.core.errors.TypingError):
+        made(total)("no array")
+    assert BaseFunction.get_call_type is watched
 
 
 def test_compiling_leaves_numba_and_the_collector_as_they_were():

@@ -19,7 +19,7 @@ from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
 from louver.release.manifest import digest, file_entry
-from louver.release.promises.gaussians import Changed, log_delta
+from louver.release.promises.noise import Changed, log_delta
 from louver.release.promises.privacy import gaussian_variance, laplace_variance
 from louver.release.verify import verify
 from louver.topdown import extend, topdown

@@ -22,8 +22,8 @@ from louver.release.folder import Folder, plain_files
 from louver.release.manifest import Manifest, file_entry, read_manifest
 from louver.release.pages import page_of
 from louver.release.pages.published import in_folder
-from louver.release.promises import stated
-from louver.release.promises.stated import check_parameters
+from louver.release.promises import shapes
+from louver.release.promises.shapes import check_parameters
 from louver.release.verify import Check, verify
 from louver.release.write import ReleaseWriter
 from louver.report.anonymize import anonymize_report
@@ -173,12 +173,12 @@ def test_a_refusal_before_the_debit_leaves_the_ledger_alone(
         "unit": "home", "regions": ["county", "town"], "max_size": 4, "epsilon": 1, "domain": str(tmp_path / "towns.csv"),
     }  # fmt: skip
     with monkeypatch.context() as m:
-        m.setitem(stated.SHAPES, "groups", (stated.Nothing, stated.GroupsResults))
+        m.setitem(shapes.SHAPES, "groups", (shapes.Nothing, shapes.GroupsResults))
         with pytest.raises(PromiseError, match="nothing was spent"):
             lv.groups(tmp_path / "homes.csv", out=tmp_path / "out", **asked)
     assert ledger.state().spent == 0
     with monkeypatch.context() as m:
-        m.setitem(stated.SHAPES, "groups", (stated.GroupsParameters, stated.Nothing))
+        m.setitem(shapes.SHAPES, "groups", (shapes.GroupsParameters, shapes.Nothing))
         with pytest.raises(
             PromiseError, match="stays pending, and a version with the bug fixed can finish it"
         ):

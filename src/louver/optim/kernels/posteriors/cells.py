@@ -72,7 +72,8 @@ def likelihoods_inplace(expected, values, variances, scales, variation, out):
     table = np.empty((1, scales.shape[0], 3))
     for i in range(values.shape[0]):
         _table_inplace(expected, values, variances, scales, variation, i, i + 1, noise, table)
-        out[i] = table[0, :, 0]
+        for j in range(scales.shape[0]):
+            out[i, j] = table[0, j, 0]
 
 
 @inner
