@@ -130,7 +130,7 @@ def compare(plan, noisy, releases, straight, truth, seed, errors, covered) -> No
                 answers = np.concatenate(
                     [noisy.read(level, a, b)[place] for a, b in batches_of(plan)[level]]
                 ).astype(float)
-                answers[~load.by_region.is_measured(place, 0, len(answers))] = np.nan
+                answers[load.by_region.kinds[load.by_region.kind_of, place] <= 0] = np.nan
             numbers = [answers, rows_of(query, straight[level])]
             numbers += [query.answer(levels[name][level]) for name in ("plain", "bayes")]
             key = (query.name, spine.names[level])

@@ -53,12 +53,13 @@ def entry_of(
         Labels that define the records in the file.
     """
     quasi = [str(name) for name in pc.unique(mapping["attribute"]).to_pylist()]
-    values = []
+    values, occurs = [], []
     for name in quasi:
         texts = _texts(given[name])
         is_open = options.missing == "match" and given[name].null_count > 0
         lines = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
         values.append([None if is_open else _labels(line, texts) for line in lines])
+        occurs.append([_occurring(line, texts) for line in lines])
     carried = {
         line["name"]: line["done"] for line in dictionary.to_pylist() if line["role"] in ("sensitive", "keep")
     }
@@ -94,6 +95,8 @@ def entry_of(
         where=where,
         too_large=too_large,
         is_one_recoding=options.recoding == "global" and not options.exceptions,
+        occurs=occurs,
+        listed_in=_listed_in(options),
     )
     return {"tables": [], "files": [file]}
 
@@ -142,6 +145,29 @@ def _labels(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str] | 
     if line["sort"] == Sort.MISSING:
         return []
     return [text for text, number in given.items() if line["lower"] <= number <= line["upper"]]
+
+
+def _occurring(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str]:
+    """Labels that somebody has: all of a set, both ends of an interval; a node of a hierarchy shows none."""
+    members = line["members"]
+    if line["sort"] == Sort.SET:
+        return [label for label in members if label != MISSING]
+    if line["sort"] != Sort.INTERVAL:
+        return []
+    if members is not None:
+        return list(dict.fromkeys([members[0], members[-1]]))
+    ends = [[text for text, number in given.items() if number == line[end]] for end in ("lower", "upper")]
+    # Numbers that are written in several ways are several labels: which of them occurs is not shown.
+    return list(dict.fromkeys(texts[0] for texts in ends if len(texts) == 1))
+
+
+def _listed_in(options: AnonymizeOptions) -> str | None:
+    """Among which records with a value somebody has each label that it lists; None if it is not known."""
+    if options.exceptions or options.whole_units:
+        return None
+    if options.recoding == "global":
+        return "column"
+    return None if options.class_id else "class"  # numbered classes are more than what their records show
 
 
 def _coded(column: pa.ChunkedArray, codes: dict[str | None, int]) -> Ints:

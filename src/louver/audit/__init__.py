@@ -235,8 +235,8 @@ def _loaded(request: Request[AuditOptions], register: MatchedRegister | None) ->
 
 
 def _among(
-    zeros: Sequence[Mapping[str, Sequence[str]]], names: Sequence[str]
-) -> tuple[Mapping[str, Sequence[str]], ...]:
+    zeros: Sequence[Mapping[str, tuple[str, ...]]], names: Sequence[str]
+) -> tuple[Mapping[str, tuple[str, ...]], ...]:
     """Structural zeros of these columns alone."""
     return tuple(zero for zero in zeros if set(zero) <= set(names))
 

@@ -7,7 +7,6 @@ search by sums misses no group with few units.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from louver.data.histogram import Histogram
-from louver.tables.pieces import Domain, Margin, Piece
+from louver.tables.pieces import Domain
 from louver.tables.problem import Forms, TablesProblem, forms_of
 from louver.tables.system import IntArray
 
@@ -24,55 +23,10 @@ __all__ = [
     "AuditCells",
     "Small",
     "UnitCounts",
-    "as_cells",
     "forms_for",
-    "known_already",
     "units_of",
     "window",
 ]
-
-
-def known_already(
-    domain: Domain, pieces: Sequence[Piece], small: int, units: UnitCounts | None = None
-) -> list[IntArray]:
-    """Joint cells of every group of fewer than `small` people or units that can be counted in a file among the pieces."""
-    margins = (margin for piece in pieces if piece.is_file for margin in piece.margins)
-    return [cells for margin in margins for cells in _exact_small(domain, margin, small, units)]
-
-
-def as_cells(domain: Domain, groups: Sequence[IntArray]) -> AuditCells:
-    """Groups of joint cells as cells of crosses; groups of one cross have no one in common."""
-    assigns: list[IntArray] = []
-    sizes: list[int] = []
-    for group in groups:
-        place = next((n for n, assign in enumerate(assigns) if (assign[group] < 0).all()), len(assigns))
-        if place == len(assigns):
-            assigns.append(np.full(domain.n_cells, -1, dtype=np.int64))
-            sizes.append(0)
-        assigns[place][group] = sizes[place]
-        sizes[place] += 1
-    return AuditCells(assigns=tuple(assigns), cells=tuple(np.arange(size, dtype=np.int64) for size in sizes))
-
-
-def _exact_small(domain: Domain, margin: Margin, small: int, units: UnitCounts | None) -> Iterator[IntArray]:
-    is_exact = (margin.lower == margin.upper) & (margin.lower > 0)
-    if units is None:
-        is_exact &= margin.lower < small
-    if not is_exact.any():
-        return
-    inside = domain.inside(margin.cross)
-    axis_of = {attribute.name: axis for axis, attribute in enumerate(domain.attributes)}
-    codes = np.unravel_index(inside, domain.shape)
-    cell_of = np.zeros(len(inside), np.int64)
-    for name in margin.cross.by:
-        size = domain.size(margin.cross.over((name,)))
-        cell_of = cell_of * size + domain.codes(name, margin.cross)[codes[axis_of[name]]]
-    if units is not None:
-        assign = np.full(domain.n_cells, -1, dtype=np.int64)
-        assign[inside] = cell_of
-        is_exact &= units.count(assign, len(is_exact)) < small
-    for cell in np.flatnonzero(is_exact):
-        yield inside[cell_of == cell]
 
 
 def window(true: IntArray, within: float) -> tuple[IntArray, IntArray]:

@@ -20,11 +20,11 @@ from louver.audit.load import LoadedTables
 from louver.run import Run
 from louver.tables.descriptions import Box, Descriptions, descriptions
 from louver.tables.evidence import Moves, Witnesses
-from louver.tables.problem import Forms, TablesProblem
-from louver.tables.solve import fixed, walk
+from louver.tables.problem import Forms, TablesProblem, build
+from louver.tables.solve import fixed, walk, witnesses_of
 from louver.tables.system import IntArray
 
-__all__ = ["GroupSearch", "box_cells", "search_groups"]
+__all__ = ["FilesAlone", "GroupSearch", "box_cells", "search_groups"]
 
 AT_ONCE = 48
 """Number of groups decided together; the tables found for them rule out most others."""
@@ -68,6 +68,7 @@ def search_groups(
     small: int,
     run: Run,
     deadline: float = np.inf,
+    files: FilesAlone | None = None,
 ) -> GroupSearch | None:
     """Test every group of fewer than `small` people, or units where they are known.
 
@@ -75,6 +76,8 @@ def search_groups(
     ----------
     known : csr_array (cells, unknowns)
         Small cells that are known to be determined, as sums of unknowns; groups that contain one add nothing new.
+    files : FilesAlone, optional
+        Earlier files: groups whose counts they show by themselves add nothing new either.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def search_groups(
     walk(problem, witnesses, run)
     if not witnesses.is_based.all():
         return None
-    search = _GroupSearch(loaded, problem, witnesses, known, small, run, deadline)
+    search = _GroupSearch(loaded, problem, witnesses, known, small, run, deadline, files)
     search.go()
     return search.outcome()
 
@@ -100,7 +103,10 @@ class _GroupSearch:
         small: int,
         run: Run,
         deadline: float,
+        files: FilesAlone | None,
     ) -> None:
+        self.files = files
+        self.shown: dict[Box, bool] = {}
         self.loaded, self.problem, self.witnesses = loaded, problem, witnesses
         self.known, self.small, self.run, self.deadline = known, small, run, deadline
         self.wider = descriptions(loaded.domain, loaded.pieces)
@@ -142,6 +148,7 @@ class _GroupSearch:
         shape = self.loaded.domain.shape
         listed = seen.boxes if units is None else self._of_few(units, seen.boxes, moves)
         boxes = [box for box in listed if box not in self.undecided and box not in self.refuted]
+        boxes = self._not_shown(boxes)
         boxes.sort(key=lambda box: _effort(box, shape))
         return self._news(boxes), seen.is_whole
 
@@ -160,6 +167,18 @@ class _GroupSearch:
         if box not in self.n_units:
             self.n_units[box] = units.among(box_cells(self.loaded.domain.shape, box))
         return 0 < self.n_units[box] < self.small
+
+    def _not_shown(self, boxes: list[Box]) -> list[Box]:
+        """Without groups whose counts earlier files show by themselves."""
+        if self.files is None:
+            return boxes
+        new = [box for box in boxes if box not in self.shown]
+        shape = self.loaded.domain.shape
+        verdict = self.files.shows([box_cells(shape, box) for box in new], self.deadline)
+        self.shown |= dict(zip(new, (verdict == 1).tolist(), strict=True))
+        unknown = [box for box, one in zip(new, verdict.tolist(), strict=True) if one < 0]
+        self.undecided.update(dict.fromkeys(unknown))
+        return [box for box in boxes if not self.shown[box] and box not in self.undecided]
 
     def _news(self, boxes: list[Box]) -> list[Box]:
         """Groups that contain no known one, without duplicates."""
@@ -219,11 +238,36 @@ def _holds(form: csr_array, known: csr_array) -> bool:
     return bool((known @ is_inside >= np.diff(known.indptr)).any())
 
 
+class FilesAlone:
+    """What earlier files of records show by themselves; it is not charged to tables."""
+
+    def __init__(self, loaded: LoadedTables, run: Run) -> None:
+        files = [piece for piece in loaded.pieces if piece.is_file]
+        self.run = run
+        self.problem = build(loaded.domain, files, loaded.truth, loaded.is_possible)
+        self.witnesses = witnesses_of(self.problem, run)
+        walk(self.problem, self.witnesses, run)
+
+    def shows(self, groups: Sequence[IntArray], deadline: float = np.inf) -> NDArray[np.int8]:
+        """Whether each group of joint cells has the same count in all tables that agree with the files: 1 yes, 0 no, -1 not known."""
+        moves = self.witnesses.by_cell(self.problem)[1]
+        verdict = np.array([0 if moves[cells].sum(dtype=np.uint64) else -1 for cells in groups], np.int8)
+        still = np.flatnonzero(verdict < 0)
+        if len(still):
+            forms = _forms(self.problem, [groups[place] for place in still.tolist()])
+            verdict[still] = fixed(self.problem, forms, self.witnesses, self.run, deadline)
+        return verdict
+
+
 def box_forms(problem: TablesProblem, shape: Sequence[int], boxes: Sequence[Box]) -> Forms:
     """Groups as sums of unknowns."""
+    return _forms(problem, [box_cells(shape, box) for box in boxes])
+
+
+def _forms(problem: TablesProblem, cells_of: Sequence[IntArray]) -> Forms:
     lower, upper = _Rows(), _Rows()
-    for box in boxes:
-        groups = problem.group[box_cells(shape, box)]
+    for cells in cells_of:
+        groups = problem.group[cells]
         held, n_held = np.unique(groups[groups >= 0], return_counts=True)
         upper.add(held)
         lower.add(held[n_held == problem.size[held]])

@@ -8,12 +8,12 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from louver.audit.advise import advise
-from louver.audit.cells import AuditCells, Small, as_cells, forms_for, window
+from louver.audit.cells import AuditCells, Small, forms_for, window
 from louver.audit.explain import Reason, contradiction, explain, in_words
-from louver.audit.groups import GroupSearch, box_cells, search_groups
+from louver.audit.groups import FilesAlone, GroupSearch, box_cells, search_groups
 from louver.audit.hide import Pattern, hide
 from louver.audit.load import KINDS, LoadedTables, followers, suspected
 from louver.audit.options import AuditOptions
@@ -30,7 +30,6 @@ from louver.audit.targets import (
     classify,
     count_members,
     group_sizes,
-    groups_shown_before,
     is_disclosed,
     is_small_count,
     join_cells,
@@ -116,7 +115,8 @@ class _Answers:
 
 def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: float) -> _Answers:
     """All answers that the options request."""
-    groups = choose_targets(loaded, options)
+    files = FilesAlone(loaded, run) if any(piece.is_file for piece in loaded.pieces) else None
+    groups = choose_targets(loaded, options, None if files is None else files.shows)
     problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     targets = TargetSearch(
@@ -134,9 +134,8 @@ def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: flo
     if options.publish is not None or not loaded.targets:
         known = _known(problem, groups, bounds, options)
         share = SHARE_BOUNDS if known.shape[0] else SHARE_GROUPS
-        known = csr_array(vstack([known, _known_already(loaded, problem, options)], format="csr"))
         search = search_groups(
-            loaded, problem, witnesses, known, options.small, run, started + share * options.seconds
+            loaded, problem, witnesses, known, options.small, run, started + share * options.seconds, files
         )
     question = _question(loaded, options, groups, search, is_late)
     if search is not None:
@@ -188,11 +187,6 @@ def _known(
     return forms_for(problem, join_cells(groups).pick(np.flatnonzero(is_small))).upper
 
 
-def _known_already(loaded: LoadedTables, problem: TablesProblem, options: AuditOptions) -> csr_array:
-    """Small groups that an earlier file already shows by itself, as sums of unknowns."""
-    return forms_for(problem, as_cells(loaded.domain, groups_shown_before(loaded, options))).upper
-
-
 def _described(
     loaded: LoadedTables, witnesses: Witnesses, problem: TablesProblem, search: GroupSearch
 ) -> tuple[list[TargetCells], TargetBounds]:
@@ -225,7 +219,8 @@ def _open_groups(loaded: LoadedTables, deadline: float, *, options: AuditOptions
     problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     nothing = csr_array((0, problem.system.n_columns), dtype=np.int64)
-    search = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline)
+    files = FilesAlone(loaded, run) if any(piece.is_file for piece in loaded.pieces) else None
+    search = search_groups(loaded, problem, witnesses, nothing, options.small, run, deadline, files)
     described: list[TargetCells] = []
     if search is not None:
         described, _ = _described(loaded, witnesses, problem, search)

@@ -25,11 +25,13 @@ from louver.data.dependencies import is_function, near_function
 from louver.data.histogram import Histogram
 from louver.errors import InputError
 from louver.optim.kernels.audit.propagate import UNBOUNDED
+from louver.run import Run
 from louver.schema.attribute import Attribute
 from louver.schema.recode import parse_recodes
 from louver.tables.pieces import Cross, Domain, Margin, Piece, refined
 from louver.tables.problem import TablesProblem, build
 from louver.tables.system import IntArray
+from louver.tables.transport import Transport
 
 __all__ = [
     "KINDS",
@@ -176,9 +178,10 @@ def suspected(loaded: LoadedTables) -> LoadedTables:
 
 
 def followers(loaded: LoadedTables) -> LoadedTables | None:
-    """The people who follow the rules, and the content of the pieces about them; None if shares are published, which cannot be split."""
+    """The people who follow the rules, and the content of the pieces about them; None with shares or files of records: they cannot be split."""
     is_possible = possible_cells(loaded.domain, loaded.near)
-    if is_possible is None or loaded.truth is None or any(piece.shares for piece in loaded.pieces):
+    is_whole = any(piece.shares or piece.transport is not None for piece in loaded.pieces)
+    if is_possible is None or loaded.truth is None or is_whole:
         return None
     if loaded.is_possible is not None:
         is_possible &= loaded.is_possible
@@ -307,7 +310,7 @@ def load(
             is_possible &= domain.assign(zero) < 0
     return LoadedTables(
         domain=domain,
-        pieces=(*pieces, *(_as_read(piece, domain, truth) for piece in earlier)),
+        pieces=(*pieces, *(_joined(_as_read(piece, domain, truth), domain, truth) for piece in earlier)),
         targets=tuple(targets),
         truth=truth,
         is_possible=is_possible,
@@ -405,6 +408,18 @@ def _as_read(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
     if not all(domain.sums(margin.cross, truth)[b].all() for margin, b in pairs if b.any()):
         return piece
     return replace(piece, margins=tuple(replace(m, lower=np.where(b, 1, m.lower)) for m, b in pairs))
+
+
+def _joined(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
+    """An earlier file with all that its records say together, unless they are too many, or no people are found that they may be."""
+    records = piece.records
+    if records is None or truth is None:
+        return piece
+    transport = Transport.of(domain, records)
+    if transport is not None:
+        transport = transport.started(truth, Run())
+    is_open = transport is None and not records.is_in_margins
+    return replace(piece, transport=transport, states_more=piece.states_more or is_open)
 
 
 def _known_piece(entry: KnownOptions, cross: Cross, number: int) -> Piece:

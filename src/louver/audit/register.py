@@ -23,6 +23,7 @@ from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.tables.pieces import Cross, Margin, Piece, Shares, cross_attributes, recoded, refined
 from louver.tables.system import IntArray
+from louver.tables.transport import Listed, Records
 
 __all__ = [
     "check_columns",
@@ -271,22 +272,24 @@ def file_piece(
         Columns that files publish in coarser form.
     """
     found = _File.of(file, name, attributes, [*others, *coarse])
-    margins = [*found.by_class(), found.in_all()]
+    margins = [*found.by_class(), found.in_all(), found.total(), *found.occurring()]
     crosses = [found.restricted(cross) for cross in others]
     margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
-    used = {column for cross in others for column in cross.names}
-    says_more = (
+    named = {column for cross in others for column in cross.names}
+    is_unknown = (
         bool(file["too_large"])
         or len(found.held) < len(file["columns"])
         or bool(found.recodes)
         or not found.is_known
-        or (found.has_sets and not file.get("is_one_recoding", False))
+        or (found.has_sets and found.listed_in is None)
     )
+    is_news = not named.isdisjoint(found.columns)
     return Piece(
         name=name,
         margins=tuple(margins),
         is_file=True,
-        states_more=says_more and not used.isdisjoint(found.columns),
+        states_more=is_unknown and is_news,
+        records=found.records() if found.has_sets and is_news and not is_unknown else None,
     )
 
 
@@ -307,7 +310,9 @@ class _RegisterColumn:
     may_be : bool (values, labels)
         Labels that a record with a published value may have.
     is_known : bool (values,)
-        False if the labels are not known; `may_be` then includes all of them.
+        False where the labels are not known; `may_be` then has all of them.
+    occurs : tuple of int64
+        For each value, labels that somebody has because the value lists them or ends there.
     of_row : int64 (rows,)
         Published value of each distinct record.
     """
@@ -315,6 +320,7 @@ class _RegisterColumn:
     attribute: Attribute
     may_be: Bools
     is_known: Bools
+    occurs: tuple[IntArray, ...]
     of_row: IntArray
 
 
@@ -328,6 +334,8 @@ class _File:
     counts: IntArray
     n_left_out: int
     columns: Mapping[str, _RegisterColumn] = field(default_factory=dict)
+    listed_in: str | None = None
+    chosen_by: Mapping[str, Attribute] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -336,11 +344,19 @@ class _File:
         by_name = {attribute.name: attribute for attribute in attributes}
         rows = np.array(file["rows"], np.int64).reshape(len(file["counts"]), -1)
         where = {column: tuple(labels) for column, labels in file["where"].items()}
+        chosen_by = {column: by_name[column] for column in where}
         for column, labels in where.items():
             _codes(by_name[column], labels, name)
         quasi = {
-            column: _column(by_name[column], values, rows[:, place], where.get(column), name)
-            for place, (column, values) in enumerate(zip(file["quasi"], file["values"], strict=True))
+            column: _column(by_name[column], values, rows[:, place], where.get(column), name, occurs)
+            for place, (column, values, occurs) in enumerate(
+                zip(
+                    file["quasi"],
+                    file["values"],
+                    file.get("occurs", [[[]] * len(kept) for kept in file["values"]]),
+                    strict=True,
+                )
+            )
         }
         held = {
             column: _column(by_name[column], [[label] for label in labels], rows[:, place], None, name)
@@ -364,6 +380,8 @@ class _File:
             counts=np.array(file["counts"], np.int64),
             n_left_out=file["n_left_out"],
             columns={**quasi, **held},
+            listed_in=file.get("listed_in"),
+            chosen_by=chosen_by,
         )
 
     @property
@@ -371,7 +389,7 @@ class _File:
         """Whether classes stand for several labels.
 
         Where they were formed one by one they may overlap, and then all together confine counts that no class confines by itself; and a
-        label is only listed, an interval only ends there, because somebody has it. `by_class` knows neither.
+        label is only listed, an interval only ends there, because somebody has it. `by_class` knows neither, `records` both.
         """
         used = ((column, np.unique(column.of_row)) for column in self.quasi.values())
         return any(bool((column.may_be[values].sum(axis=1) > 1).any()) for column, values in used)
@@ -418,6 +436,58 @@ class _File:
         counts = np.zeros(prod(sizes), np.int64)
         np.add.at(counts, cell_of, self.counts)
         return Margin(cross=cross, lower=counts, upper=counts + self.n_left_out)
+
+    def total(self) -> Margin:
+        """Everybody whom the file is about."""
+        everybody = np.array([self.counts.sum() + self.n_left_out])
+        return Margin(cross=Cross(by=(), where=self.where), lower=everybody, upper=everybody)
+
+    def occurring(self) -> Iterator[Margin]:
+        """Labels that somebody has."""
+        if self.listed_in is None:
+            return
+        for name, column in self.quasi.items():
+            used = np.unique(column.of_row)
+            found = {code for value in used.tolist() for code in column.occurs[value].tolist()}
+            for code in sorted(found):
+                where = {**self.where, name: (column.attribute.labels[code],)}
+                cross = Cross(by=(), where=where)
+                yield Margin(cross=cross, lower=np.array([1]), upper=np.array([UNBOUNDED]))
+
+    def records(self) -> Records:
+        """All records, by what they show."""
+        about = {name: np.isin(self.chosen_by[name].labels, labels) for name, labels in self.where.items()}
+        may_be = {
+            name: column.may_be[column.of_row] & about.get(name, True)
+            for name, column in self.columns.items()
+        }
+        is_one = self.listed_in == "column"
+        return Records(
+            may_be=may_be,
+            counts=self.counts,
+            n_left_out=self.n_left_out,
+            about=about,
+            listed=tuple(self._listed_in_columns() if is_one else self._listed_in_classes()),
+            is_in_margins=is_one and not self.n_left_out,
+        )
+
+    def _listed_in_columns(self) -> Iterator[Listed]:
+        """Labels that occur among all records with one value."""
+        for name, column in self.quasi.items():
+            for value in np.unique(column.of_row).tolist():
+                kinds = np.flatnonzero(column.of_row == value)
+                if len(column.occurs[value]):
+                    yield Listed(kinds=kinds, column=name, codes=column.occurs[value])
+
+    def _listed_in_classes(self) -> Iterator[Listed]:
+        """Labels that occur in each class."""
+        shown = np.stack([column.of_row for column in self.quasi.values()], axis=1)
+        classes, class_of = np.unique(shown, axis=0, return_inverse=True)
+        for number, published in enumerate(classes.tolist()):
+            kinds = np.flatnonzero(class_of.reshape(-1) == number)
+            for (name, column), value in zip(self.quasi.items(), published, strict=True):
+                if len(column.occurs[value]):
+                    yield Listed(kinds=kinds, column=name, codes=column.occurs[value])
 
     def restricted(self, cross: Cross) -> Cross | None:
         """A cross restricted to the columns of the file and the records it covers; None if it has none of the columns."""
@@ -522,6 +592,7 @@ def _column(
     of_row: IntArray,
     among: Sequence[str] | None,
     place: str,
+    occurs: Sequence[Sequence[str]] = (),
 ) -> _RegisterColumn:
     """A column of the file; `among` holds the labels of the records that the file covers."""
     everybody = np.zeros(attribute.size, np.bool_)
@@ -537,7 +608,17 @@ def _column(
         else:
             may_be[number] = everybody
             is_known[number] = labels is None
-    return _RegisterColumn(attribute=attribute, may_be=may_be, is_known=is_known, of_row=of_row)
+    return _RegisterColumn(
+        attribute=attribute,
+        may_be=may_be,
+        is_known=is_known,
+        # Who is published with a single label has it.
+        occurs=tuple(
+            np.array(_codes(attribute, labels if may_be[number].sum() > 1 else (), place), np.int64)
+            for number, labels in enumerate(occurs)
+        ),
+        of_row=of_row,
+    )
 
 
 def _codes(attribute: Attribute, labels: Sequence[str | None], place: str) -> list[int]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from louver.audit.cells import AuditCells, forms_for, known_already, window
+from louver.audit.cells import AuditCells, forms_for, window
 from louver.audit.load import LoadedTables
 from louver.audit.options import AuditOptions
 from louver.errors import InputError
@@ -105,8 +105,15 @@ class TargetBounds:
         return replace(self, lower=lower, upper=upper, is_undecided=is_undecided)
 
 
-def choose_targets(loaded: LoadedTables, options: AuditOptions) -> list[TargetCells]:
-    """The named targets, or every cell of all tables, including earlier ones, and of the finest cross; both if tables are published."""
+def choose_targets(
+    loaded: LoadedTables,
+    options: AuditOptions,
+    shown: Callable[[list[IntArray]], NDArray[np.int8]] | None = None,
+) -> list[TargetCells]:
+    """The named targets, or every cell of all tables, earlier ones too, and of the finest cross; both where tables are published.
+
+    `shown` says of which groups of joint cells earlier files show the count by themselves: such cells of the finest cross are no news.
+    """
     groups = [
         _group(loaded, target.name, target.cross, options.small if target.only_small else None)
         for target in loaded.targets
@@ -123,9 +130,11 @@ def choose_targets(loaded: LoadedTables, options: AuditOptions) -> list[TargetCe
         if not piece.is_file:
             groups += _left_open(loaded, piece, options)
     joint = _joint(loaded)
-    is_news = np.ones(len(joint.cells), dtype=bool)
-    is_news[[cells[0] for cells in groups_shown_before(loaded, options) if len(cells) == 1]] = False
-    joint = joint.among(is_news)
+    if shown is not None:
+        is_news = np.ones(len(joint.cells), dtype=bool)
+        small = np.flatnonzero(_is_small(joint, options.small))
+        is_news[small] = shown(list(joint.cells[small, None])) != 1
+        joint = joint.among(is_news)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(joint)
     elif options.publish is not None:
@@ -315,10 +324,6 @@ class TargetSearch:
         """Counts that must not be disclosed."""
         is_small = (true if self.sizes is None else self.sizes) < self.options.small
         return np.asarray((true > 0) & (is_small | (self.options.within > 0)))
-
-
-def groups_shown_before(loaded: LoadedTables, options: AuditOptions) -> list[IntArray]:
-    return known_already(loaded.domain, loaded.pieces, options.small, loaded.units)
 
 
 def classify(bounds: TargetBounds, true: IntArray | None, options: AuditOptions) -> list[str]:

@@ -61,6 +61,8 @@ def file(
     where: Mapping[str, Sequence[str]],
     too_large: Sequence[str],
     is_one_recoding: bool,
+    occurs: Sequence[Sequence[Sequence[str]]] = (),
+    listed_in: str | None = None,
 ) -> Plain:
     """A published file of records: what each record shows, and how many records show it.
 
@@ -83,7 +85,11 @@ def file(
     too_large : sequence of str
         Columns that are published but not described here.
     is_one_recoding : bool
-        Whether every value is published in the same way in the whole file, so that classes do not overlap.
+        Whether every value is published as the same thing in the whole file, so that classes do not overlap.
+    occurs : sequence of sequences, optional
+        For each of `values`, the labels that somebody has because the value is a set that lists them or an interval that ends there.
+    listed_in : {"class", "column"}, optional
+        Where that is so: in every class with the value, or among all records with it. None if it is not known.
     """
     return {
         "name": name,
@@ -96,6 +102,11 @@ def file(
         "where": {column: list(labels) for column, labels in where.items()},
         "too_large": list(too_large),
         "is_one_recoding": is_one_recoding,
+        **(
+            {}
+            if listed_in is None
+            else {"occurs": [[list(one) for one in kept] for kept in occurs], "listed_in": listed_in}
+        ),
     }
 
 

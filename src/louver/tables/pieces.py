@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from louver.errors import InputError
 from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.tables.system import IntArray
+
+if TYPE_CHECKING:
+    from louver.tables.transport import Records, Transport
 
 __all__ = ["Cross", "Domain", "Margin", "Piece", "Shares", "cross_attributes", "recoded", "refined"]
 
@@ -108,7 +111,11 @@ class Piece:
     is_file : bool
         Whether it is a file of records published earlier.
     states_more : bool
-        Whether readers can derive more from it than the margins state.
+        Whether readers can work out more from it than the margins and the transport say.
+    records : Records or None
+        Records of a file that say more than its margins.
+    transport : Transport or None
+        The same over the domain of all pieces, once it is known.
     """
 
     name: str
@@ -116,6 +123,8 @@ class Piece:
     shares: tuple[Shares, ...] = ()
     is_file: bool = False
     states_more: bool = False
+    records: Records | None = None
+    transport: Transport | None = None
 
     @property
     def crosses(self) -> tuple[Cross, ...]:

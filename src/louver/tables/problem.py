@@ -18,6 +18,7 @@ from louver.optim.kernels.audit.propagate import UNBOUNDED
 from louver.tables.closed_forms import closed_form, cut, tightened
 from louver.tables.pieces import Domain, Margin, Piece, Shares
 from louver.tables.system import IntArray, System
+from louver.tables.transport import Transport
 
 __all__ = ["Forms", "TablesProblem", "build", "forms_of"]
 
@@ -29,7 +30,7 @@ class TablesProblem:
     Attributes
     ----------
     system : System
-        Unknowns: groups of joint cells first, then auxiliary unknowns of the conditionals.
+        Unknowns: groups of joint cells first, then auxiliary unknowns of the conditionals, then those of files of records.
     group : int64 (n_cells,)
         Group of each joint cell; -1 for a cell known to be empty from a published zero or an impossible combination.
     size : int64 (groups,)
@@ -86,9 +87,13 @@ def build(
             parts.add_margin(number, assign, lower, upper)
         for shares in piece.shares:
             parts.add_shares(number, domain.assign(shares.cross), shares)
+        if piece.transport is not None:
+            parts.add_transport(number, piece.transport)
     problem = parts.assembled(truth)
     if truth is not None:
         _check_truth(problem, pieces, truth)
+    if parts.transports:
+        return problem
     if problem.helper:
         return _cut(problem, domain, pieces)
     return problem if is_possible is not None else _in_closed_form(problem, domain, pieces)
@@ -172,6 +177,7 @@ class _Parts:
         self.alive = np.ones(domain.n_cells, dtype=bool) if is_possible is None else is_possible.copy()
         self.blocks: list[tuple[int, IntArray, IntArray, IntArray]] = []
         self.shares: list[tuple[int, int, Shares]] = []
+        self.transports: list[tuple[int, int, Transport]] = []
 
     def add_margin(self, piece: int, assign: IntArray, lower: IntArray, upper: IntArray) -> None:
         is_bounded = (lower > 0) | (upper < UNBOUNDED)
@@ -194,6 +200,15 @@ class _Parts:
         self.alive[inside] &= ~is_dead[assign[inside]]
         self.shares.append((piece, len(self.blocks), shares))
         self.blocks.append((piece, assign, upper.copy(), upper))
+
+    def add_transport(self, piece: int, transport: Transport) -> None:
+        """Records of a file are unknowns of their own: the people of a cell are its records, and at most all that were left out."""
+        n_pairs = np.bincount(transport.cell, minlength=transport.n_cells)
+        upper = np.full(transport.n_cells, transport.n_left_out, dtype=np.int64)
+        inside = transport.assign >= 0
+        self.alive[inside] &= (n_pairs + upper)[transport.assign[inside]] > 0
+        self.transports.append((piece, len(self.blocks), transport))
+        self.blocks.append((piece, transport.assign, np.zeros_like(upper), upper))
 
     def assembled(self, truth: IntArray | None) -> TablesProblem:
         group, size = self._grouped()
@@ -279,6 +294,20 @@ def _with_helpers(
         owner.append(np.full(len(links.lower), piece, dtype=np.int64))
         if truth is not None:
             truth = np.concatenate([truth, links.truth])
+    for piece, block, transport in parts.transports:
+        n_rows, n_before, n_pairs = matrix.shape[0], matrix.shape[1], len(transport.kind)
+        minus = csr_array(
+            (np.full(n_pairs, -1), (int(offsets[block]) + transport.cell, np.arange(n_pairs))),
+            shape=(n_rows, n_pairs),
+        )
+        below = hstack([csr_array((len(transport.lower), n_before), dtype=np.int64), transport.matrix])
+        matrix = csr_array(vstack([hstack([matrix, minus]), below]).tocsr().astype(np.int64))
+        lowers.append(transport.lower)
+        uppers.append(transport.upper)
+        owner.append(np.full(len(transport.lower), piece, dtype=np.int64))
+        if truth is not None:
+            assert transport.start is not None
+            truth = np.concatenate([truth, transport.start])
     n_columns = matrix.shape[1]
     matrix.sort_indices()
     system = System(

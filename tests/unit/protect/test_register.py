@@ -11,6 +11,7 @@ import pytest
 import louver as lv
 from louver.errors import InputError
 from louver.release.register import Register
+from louver.tables import transport
 
 FIRMS = [
     ("food", "small", 50),
@@ -196,7 +197,10 @@ def test_counts_are_asked_about_outsiders_alone(tmp_path: Path) -> None:
     assert alone not in str(protect(tmp_path, **asked).verdict)
 
 
-def test_what_the_classes_of_a_file_confine_together_is_a_doubt_about_counts(tmp_path: Path) -> None:
+def test_what_the_classes_of_a_file_confine_together_is_open_where_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MOST_PAIRS", 1)
     asked = {
         "quasi": ["trade", "size"],
         "k": 4,

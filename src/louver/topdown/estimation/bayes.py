@@ -29,7 +29,7 @@ from louver.topdown.estimation.bayes_leaves import MOST_LEAVES, LeafPrior, leaf_
 from louver.topdown.estimation.draws import Draws
 from louver.topdown.estimation.entries import Entries
 from louver.topdown.estimation.evidence import TreeEvidence
-from louver.topdown.estimation.least_squares import Fractional, solve
+from louver.topdown.estimation.least_squares import solve
 from louver.topdown.problem import UNMEASURED, Families, Problem, region_range
 
 __all__ = ["FEWEST", "LevelPrior", "learn_level", "learning_stride", "prior_kernels"]
@@ -38,6 +38,9 @@ FEWEST = 20
 """Regions a level must have for a prior to be learnt; smaller levels keep least squares."""
 
 MOST_REGIONS = 4_000  # maximum number of regions from whose cells a prior is learnt
+
+N_HALVINGS = 100
+"""Of an interval that holds the multiplier of a sum: far below what numbers can tell apart."""
 
 _Sample = tuple[Families | None, Entries, Floats, Floats]
 
@@ -135,7 +138,7 @@ def _look_at_batch(
         return totals, None
     families = source.value.gather(span, run)
     if not is_last:
-        totals = _totals(problem, families, solve(problem, families))
+        totals = _totals(problem, families)
     if not is_sampled:
         return totals, None
     entries = Entries.of(problem, families, totals)
@@ -167,10 +170,69 @@ def _is_leaf_prior(problem: Problem, level: int) -> bool:
     return is_last and not problem.has_exact_leaves and problem.workloads[level].is_even
 
 
-def _totals(problem: Problem, families: Families, real: Fractional) -> Floats:
-    """People of the children by type (children, types), from real counts."""
+def _totals(problem: Problem, families: Families) -> Floats:
+    """People of the children by type (children, types): least squares over cells that are not negative.
+
+    In published measurements thousands of cells are measured where few people are. Setting those that were measured below zero to zero
+    moves totals that are known much better, so that these are least squares over totals alone there, and cells only tell the types.
+    """
     n_children = int(families.child_start[-1])
     entries = Entries.of(problem, families, np.zeros((n_children, problem.implied.n_types)))
     totals = np.zeros((n_children, problem.implied.n_types))
-    np.add.at(totals, (entries.child, problem.type_of[entries.cell]), real.counts)
+    np.add.at(totals, (entries.child, problem.type_of[entries.cell]), solve(problem, families).counts)
+    if problem.workloads[families.level].by_region is not None:
+        largest = (np.arange(n_children), totals.argmax(axis=1))
+        moved = _whole_totals(problem, families) - totals.sum(axis=1)
+        totals[largest] = np.maximum(totals[largest] + moved, 0.0)
     return totals
+
+
+def _whole_totals(problem: Problem, families: Families) -> Floats:
+    """Everybody in each child: the numbers within public bounds that add up to the parent and fit the evidence about totals best.
+
+    Notes
+    -----
+    **Implements**: least squares with one sum and bounds, by bisection of the multiplier.
+    """
+    assert families.parents is not None
+    value, variance = _total_evidence(problem, families)
+    family = np.repeat(np.arange(families.n_families), np.diff(families.child_start))
+    lower, upper = np.zeros(len(value)), np.full(len(value), np.inf)
+    if families.is_bounded:
+        lower, upper = (side[:, -1].astype(np.float64) for side in (families.lower, families.upper))
+    people = families.parents.people.astype(np.float64)
+    most = np.zeros(families.n_families)  # beyond it, everybody is at a bound
+    np.maximum.at(most, family, 2.0 * (np.abs(value) + lower + people[family]) / variance)
+    low, high = -most, most
+    for _ in range(N_HALVINGS):
+        middle = 0.5 * (low + high)
+        found = np.clip(value + variance * middle[family], lower, upper)
+        is_short = np.bincount(family, found, minlength=len(people)) < people
+        low, high = np.where(is_short, middle, low), np.where(is_short, high, middle)
+    return np.clip(value + variance * (0.5 * (low + high))[family], lower, upper)
+
+
+def _total_evidence(problem: Problem, families: Families) -> tuple[Floats, Floats]:
+    """Estimates of everybody in each child, and their variances.
+
+    Rows of a query that hold the same types are added up; rows of types that public bounds rule out are left out, and queries whose rows
+    overlap in types.
+    """
+    evidence, n_types = families.evidence, problem.implied.n_types
+    n_children = len(evidence.values[0])
+    possible = np.ones((n_children, n_types), np.bool_)
+    if families.is_bounded:
+        possible = families.upper[:, 1 << np.arange(n_types)] > 0
+    total, precision = np.zeros(n_children), np.zeros(n_children)
+    for query, answers, weights in zip(evidence.queries, evidence.values, evidence.weights, strict=True):
+        held = np.zeros((query.n_rows, n_types), np.bool_)
+        held[query.row_of, problem.type_of] = True
+        sets, place = np.unique(held, axis=0, return_inverse=True)
+        if (sets.sum(axis=0) <= 1).all():
+            is_open = (possible @ sets.T)[:, place.ravel()]  # (children, rows)
+            n_open = is_open.sum(axis=1)
+            own = np.broadcast_to(weights[:, 0], n_children) / np.maximum(n_open, 1) * (n_open > 0)
+            total += own * (answers * is_open).sum(axis=1)
+            precision += own
+    precision = np.where(precision > 0.0, precision, 1.0)  # nobody can be in the others
+    return total / precision, 1.0 / precision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import product
 from statistics import fmean
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 
 from louver.topdown import topdown
 from louver.topdown.errors.simulate import AssumedTruth
+from louver.topdown.estimation.bayes import _total_evidence, _whole_totals
 from louver.topdown.estimation.bayes_cells import (
     DEPARTURES,
     EXPONENTS,
@@ -92,6 +94,76 @@ def test_small_groups_are_not_moved_further_than_allowed():
     share = np.array([SMALL_SHARE / 2, SMALL_SHARE * 2, SMALL_SHARE / 2])
     assert capped(mean, values, noise, share, 2.0).tolist() == [6, 1, 9]
     assert capped(mean, values, noise, share, None).tolist() == [1, 1, 9]
+
+
+EVERYBODY = Query(name="total", row_of=np.zeros(4, np.int64), n_rows=1)
+
+
+def totals_of(people, starts, evidence, bounds=None):
+    """Families whose parents have so many people, with bounds (children, 2^types)."""
+    lower, upper = bounds if bounds is not None else (np.zeros((starts[-1], 0), np.int64),) * 2
+    families = Families(
+        level=1, first_parent=0, first_child=0, parents=SparseLevel.from_dense(np.array(people)[:, None]),
+        child_start=np.array(starts), evidence=evidence, lower=lower, upper=upper,
+    )  # fmt: skip
+    types = np.array([0, 0, 1, 1]) if upper.shape[1] == 4 else np.zeros(4, np.int64)
+    return SimpleNamespace(implied=SimpleNamespace(n_types=int(types.max()) + 1), type_of=types), families
+
+
+def nearest(value, variance, lower, upper, people):
+    """The oracle: every choice of who is at which bound, and the best of those that are feasible."""
+    found = []
+    for choice in product((0, 1, 2), repeat=len(value)):
+        free = np.array(choice) == 2
+        at = np.where(np.array(choice) == 0, lower, np.where(np.isfinite(upper), upper, 0.0))
+        x = np.where(free, value, at)
+        if free.any():
+            x = np.where(free, x + variance * (people - x.sum()) / variance[free].sum(), x)
+        if abs(x.sum() - people) < 1e-9 and (x >= lower - 1e-9).all() and (x <= upper + 1e-9).all():
+            found.append((float((np.square(x - value) / variance).sum()), x))
+    return min(found, key=lambda one: one[0])[1]
+
+
+@pytest.mark.parametrize("is_bounded", [False, True])
+def test_totals_are_the_nearest_that_add_up_within_their_bounds(is_bounded):
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        starts = [0, 3, 4, 8]
+        values = [random.normal(8, 12, (8, n)) for n in (4, 2, 1)]
+        weights = [random.uniform(0.01, 0.3, (8, 1)) for _ in range(3)]
+        evidence = Evidence(queries=(DETAILED, ROWS, EVERYBODY), values=tuple(values), weights=tuple(weights))
+        people, bounds = random.integers(0, 60, 3), None
+        lower, upper = np.zeros(8), np.full(8, np.inf)
+        if is_bounded:
+            lower, upper = random.integers(0, 3, 8), random.integers(20, 90, 8)
+            people = np.maximum(people, np.add.reduceat(lower, starts[:-1]))
+            people = np.minimum(people, np.add.reduceat(upper, starts[:-1]))
+            bounds = np.column_stack([0 * lower, lower]), np.column_stack([0 * upper, upper])
+        problem, families = totals_of(people, starts, evidence, bounds)
+        precision = weights[0][:, 0] / 4 + weights[1][:, 0] / 2 + weights[2][:, 0]  # of each query's sum
+        sums = [value.sum(axis=1) for value in values]
+        value = (
+            weights[0][:, 0] / 4 * sums[0] + weights[1][:, 0] / 2 * sums[1] + weights[2][:, 0] * sums[2]
+        ) / precision
+        found = _whole_totals(problem, families)
+        for own, total in zip(map(slice, starts[:-1], starts[1:]), people, strict=True):
+            wanted = nearest(
+                value[own], 1 / precision[own], lower[own].astype(float), upper[own].astype(float), total
+            )
+            assert found[own] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_rows_of_people_who_cannot_be_there_say_nothing_about_a_total():
+    evidence = Evidence(
+        queries=(DETAILED, ROWS, EVERYBODY),
+        values=(np.array([[5.0, 6.0, 90.0, -70.0]]), np.array([[12.0, 40.0]]), np.array([[14.0]])),
+        weights=(np.full((1, 1), 0.5), np.full((1, 1), 0.25), np.full((1, 1), 2.0)),
+    )
+    bounds = np.zeros((1, 4), np.int64), np.array([[0, 99, 0, 99]])  # nobody of the second type
+    value, variance = _total_evidence(*totals_of([30], [0, 1], evidence, bounds))
+    precision = 0.5 / 2 + 0.25 + 2.0
+    assert variance == pytest.approx([1 / precision])
+    assert value == pytest.approx([(0.25 * 11 + 0.25 * 12 + 2.0 * 14) / precision])
 
 
 def cells_of(n_children, shape):
