@@ -511,6 +511,9 @@ def test_columns_of_a_file_that_are_not_described_leave_the_question_open(tmp_pa
     assert found.published is None and not found.passed and found.summary.undecided == 1
     accepted = lv.audit(file, tables=[table], publish=tmp_path / "out", accept_unchecked=True, **asked)
     assert accepted.published and accepted.verdict.level is Level.CARE
+    hidden = table | {"below": 3}
+    (plan,) = lv.audit(file, tables=[hidden], hide=True, **asked).hide
+    assert not plan.is_safe and not plan.listed
     with pytest.raises(InputError, match="--accept-unchecked needs --register") as caught:
         lv.audit(file, tables=[table], accept_unchecked=True)
     assert caught.value.option == "--accept-unchecked"
