@@ -523,7 +523,7 @@ def _places(
             raise InputError(message, file=name, row=number)
         for leaf in leaves_of[code]:
             if leaf in found:
-                message = f"{name} has a leaf on row {number} that is also on row {found[leaf]}; list each leaf once."
+                message = f"{name} has a leaf on row {number} that row {found[leaf]} has too; list each once."
                 raise InputError(message, file=name, row=number)
             found[leaf] = number
     if not found:
