@@ -80,6 +80,7 @@ def microdata(session: Session, **source: Any) -> dict[str, Any]:
     columns, asked = session.state(ColumnChoices), session.state(MicrodataChoices)
     columns.roles = {"age": "quasi", "income": "sensitive", "hours": "keep", "weight": "identifying"}
     columns.person, asked.l, asked.seconds, asked.new_population = "weight", 2, "r10", True
+    asked.accept_unchecked = True
     asked.more = More(l_kind="recursive", c="3", t="0.4", distance="equal", count_missing=True, against=["a"])
     asked.more.accept, asked.more.link, asked.more.earlier = True, "weight", {"a": ("x.csv", "x.csv")}
     asked.more.codes = {name: {"hours": "1"} for name in ("top_code", "bottom_code", "round_to")}

@@ -220,7 +220,7 @@ BAD = {
     "unknown method": (("people.csv", *QUASI, "--method", SECRET), "option --method must"),
     "seconds negative": (("people.csv", *QUASI, "--seconds", "-1"), "option --seconds must"),
     "steps negative": (("people.csv", *QUASI, "--steps", "-1"), "option --steps must"),
-    "steps and seconds": (("people.csv", *QUASI, "--steps", "9", "--seconds", "9"), "give one of them"),
+    "steps and seconds": (("people.csv", *QUASI, "--steps", "9", "--seconds", "9"), "give only one of them"),
     "l without sensitive": (("people.csv", *QUASI, "--l", "2"), "--l needs --sensitive"),
     "t without sensitive": (("people.csv", *QUASI, "--t", "0.2"), "--t needs --sensitive"),
     "t above one": (("people.csv", *QUASI, "--sensitive", "ill", "--t", "2"), "option --t must"),
@@ -311,7 +311,9 @@ def test_people_of_a_register_are_known_again(folder: Path, call_louver: Runner)
     assert first.code == 0 and "The register is new" in first.out
     head, *rows = (folder / "people.csv").read_text().splitlines()
     (folder / "sorted.csv").write_text("\n".join([head, *sorted(rows)]) + "\n")
-    again = call_louver("anonymize", "sorted.csv", *asked, "--out", "two")
+    refused = call_louver("anonymize", "sorted.csv", *asked, "--out", "two")
+    assert refused.code == 2 and "--accept-unchecked publishes it anyway" in refused.err
+    again = call_louver("anonymize", "sorted.csv", *asked, "--accept-unchecked", "--out", "two")
     assert again.code == 0 and "The register holds 1 file of the same records" in again.out
     (folder / "part.csv").write_text("\n".join([head, *rows[1:]]) + "\n")
     part = call_louver("anonymize", "part.csv", *asked, "--out", "three")

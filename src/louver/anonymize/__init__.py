@@ -154,6 +154,11 @@ class _Place:
         return None if self.register is None else _not_compared(self.register, is_compared=self.is_compared)
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is not known what this file discloses together with earlier publications, rather than who is in them."""
+        return self.unasked is not None and self.register is not None and not self.register.is_apart_by_word
+
+    @property
     def remark(self) -> str | None:
         """A remark on how these people relate to those in the register."""
         return None if self.register is None else self.unasked or self.register.remark
@@ -187,7 +192,7 @@ def _place(
             is_publishing=True,
             run=run,
         )
-    return _Place(
+    place = _Place(
         out=Path(out),
         payer=payer,
         dataset=dataset,
@@ -195,6 +200,12 @@ def _place(
         register=register,
         is_compared=bool(options.against),
     )
+    if place.unasked is not None and place.is_open and not options.accept_unchecked:
+        raise InputError(
+            f"nothing was published: {place.unasked[0].lower()}{place.unasked[1:]} --accept-unchecked publishes it anyway.",
+            option="--register",
+        )
+    return place
 
 
 def _write(release: AnonymizedRelease, place: _Place, report: Report | None, run: Run) -> None:

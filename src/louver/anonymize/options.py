@@ -314,6 +314,7 @@ class AnonymizeOptions(VerbOptions):
     )
     person: str | None = register.person("file")
     new_population: bool = register.new_population("file")
+    accept_unchecked: bool = register.accept_unchecked("file")
     csv: bool = option(False, "Write the records as CSV in addition to Parquet.", group="file")
     keep_order: bool = option(
         False, "Keep the rows in the order of the source; this is recorded.", group="file"
@@ -410,7 +411,7 @@ class AnonymizeOptions(VerbOptions):
 
     def _check_needs(self) -> None:
         """Refuse options without another option that they require."""
-        register.check_register(self.registry, self.person, self.new_population)
+        register.check_register(self.registry, self.person, self.new_population, self.accept_unchecked)
         if self.registry is not None and self.method in WEAKER:
             raise InputError(
                 f"option --register needs classes, which --method {self.method} does not form; choose another method.",
@@ -801,6 +802,7 @@ class AnonymizeKeywords(SourceKeywords, total=False):
     registry: str | Path | None
     person: str | None
     new_population: bool
+    accept_unchecked: bool
     csv: bool
     keep_order: bool
     class_id: bool

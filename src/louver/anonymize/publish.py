@@ -502,7 +502,7 @@ def parameters_of(options: AnonymizeOptions, missing_code: Mapping[str, Sequence
                 "analysis",
                 "bound_seconds",
             ),
-            *("registry", "person", "new_population"),
+            *("registry", "person", "new_population", "accept_unchecked"),
         }
     )
     return kept | {

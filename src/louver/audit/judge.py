@@ -336,7 +336,7 @@ def _plan(loaded: LoadedTables, number: int, found: Pattern) -> HidingPlan:
         cells=tuple(cells),
         small_cells=found.n_primary,
         by_mark=found.by_mark,
-        is_safe=found.is_safe,
+        is_safe=found.is_safe and not any(piece.states_more for piece in loaded.pieces),
         is_possible=found.is_possible,
         is_least=found.is_least,
     )

@@ -23,7 +23,7 @@ from louver.schema.attribute import Attribute
 from louver.schema.recode import Recode
 from louver.tables.pieces import Cross, Margin, Piece, Shares, cross_attributes, recoded, refined
 from louver.tables.system import IntArray
-from louver.tables.transport import Listed, Records
+from louver.tables.transport import FileRecords, Listed
 
 __all__ = [
     "check_columns",
@@ -454,7 +454,7 @@ class _File:
                 cross = Cross(by=(), where=where)
                 yield Margin(cross=cross, lower=np.array([1]), upper=np.array([UNBOUNDED]))
 
-    def records(self) -> Records:
+    def records(self) -> FileRecords:
         """All records, by what they show."""
         about = {name: np.isin(self.chosen_by[name].labels, labels) for name, labels in self.where.items()}
         may_be = {
@@ -462,7 +462,7 @@ class _File:
             for name, column in self.columns.items()
         }
         is_one = self.listed_in == "column"
-        return Records(
+        return FileRecords(
             may_be=may_be,
             counts=self.counts,
             n_left_out=self.n_left_out,

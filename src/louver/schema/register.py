@@ -41,7 +41,7 @@ def accept_unchecked(group: str) -> Any:
     """The field `accept_unchecked`."""
     return option(
         False,
-        "Publish although it is not known what the tables disclose together with an earlier file of records, or with exact numbers of a ledger.",
+        "Publish although it is not known what is disclosed together with an earlier publication, or with exact numbers of a ledger.",
         group=group,
     )
 

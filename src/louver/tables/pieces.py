@@ -21,7 +21,7 @@ from louver.schema.recode import Recode
 from louver.tables.system import IntArray
 
 if TYPE_CHECKING:
-    from louver.tables.transport import Records, Transport
+    from louver.tables.transport import FileRecords, Transport
 
 __all__ = ["Cross", "Domain", "Margin", "Piece", "Shares", "cross_attributes", "recoded", "refined"]
 
@@ -112,7 +112,7 @@ class Piece:
         Whether it is a file of records published earlier.
     states_more : bool
         Whether readers can work out more from it than the margins and the transport say.
-    records : Records or None
+    records : FileRecords or None
         Records of a file that say more than its margins.
     transport : Transport or None
         The same over the domain of all pieces, once it is known.
@@ -123,7 +123,7 @@ class Piece:
     shares: tuple[Shares, ...] = ()
     is_file: bool = False
     states_more: bool = False
-    records: Records | None = None
+    records: FileRecords | None = None
     transport: Transport | None = None
 
     @property

@@ -22,7 +22,7 @@ from louver.tables.pieces import Domain
 from louver.tables.solvers import feasible_point
 from louver.tables.system import IntArray, System
 
-__all__ = ["MOST_PAIRS", "Listed", "Records", "Transport"]
+__all__ = ["MOST_PAIRS", "FileRecords", "Listed", "Transport"]
 
 MOST_PAIRS = 20_000
 """Kinds times cells they allow, beyond which a file is not asked about as a whole."""
@@ -41,7 +41,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Records:
+class FileRecords:
     """The records of a file, by kind.
 
     Attributes
@@ -97,7 +97,7 @@ class Transport:
     start: IntArray | None = None
 
     @classmethod
-    def of(cls, domain: Domain, records: Records) -> Transport | None:
+    def of(cls, domain: Domain, records: FileRecords) -> Transport | None:
         """The transport over a domain; None where it has too many unknowns."""
         names = [attribute.name for attribute in domain.attributes]
         axes = [names.index(name) for name in records.may_be]
@@ -175,7 +175,7 @@ def _rows(number: IntArray, n_rows: int) -> csr_array:
 
 
 def _occurrences(
-    domain: Domain, records: Records, kind: IntArray, class_of: Mapping[str, IntArray]
+    domain: Domain, records: FileRecords, kind: IntArray, class_of: Mapping[str, IntArray]
 ) -> Iterator[tuple[NDArray[np.bool_], int]]:
     """Unknowns with labels that somebody has, and how many different ones these are."""
     names = [attribute.name for attribute in domain.attributes]
@@ -187,7 +187,7 @@ def _occurrences(
             yield is_kind[kind] & (class_of[listed.column] == number), int(n_labels)
 
 
-def _assigned(domain: Domain, axes: list[int], records: Records) -> IntArray:
+def _assigned(domain: Domain, axes: list[int], records: FileRecords) -> IntArray:
     total = np.zeros(domain.shape, dtype=np.int64)
     for axis in axes:
         total = total * domain.shape[axis] + _along(domain, axis, np.arange(domain.shape[axis]))

@@ -160,7 +160,7 @@ def test_what_a_link_refuses(
     [
         (lambda rows: [*rows, rows[0]], "repeats a value"),
         (lambda rows: [{**rows[0], "id": None}, *rows[1:]], "has no value on row 1"),
-        (lambda rows: [{**row, "id": f"x{row['id']}"} for row in rows], "nobody in common"),
+        (lambda rows: [{**row, "id": f"x{row['id']}"} for row in rows], "has no person in common"),
         (lambda rows: [{**row, "age": 90} for row in rows], "was not made from then.csv"),
         (
             lambda rows: [{n: v for n, v in row.items() if n != "age"} for row in rows],

@@ -12,6 +12,7 @@ import louver as lv
 from louver._verdict import Level
 from louver.anonymize.methods import CHOICES
 from louver.anonymize.watch import Stopped
+from louver.errors import InputError
 from louver.report.anonymize import inside_report
 
 AGES = [31, 33, 34, 52, 55, 58, 59, 60]
@@ -121,7 +122,10 @@ def test_units_and_parts_note_the_clock_too(tmp_path) -> None:
 
 
 def test_earlier_publications_that_were_not_asked_about_are_a_finding(tmp_path):
-    """A table that hides a count, an earlier file, and people who are others by the steward's word alone."""
+    """A table that hides a count, an earlier file, and people who are others by the steward's word alone.
+
+    What a file discloses together with the first two is not known, so it is not published without `accept_unchecked`.
+    """
     people = pa.table(
         {"town": ["A", "B", "C"] * 20, "sex": ["f", "m"] * 30, "ill": [*["yes"] * 2, *["no"] * 58]}
     )
@@ -133,10 +137,15 @@ def test_earlier_publications_that_were_not_asked_about_are_a_finding(tmp_path):
 
     healthy = people.drop_columns(["ill"])
     lv.audit(people, tables=[table], registry=tmp_path / "tables", publish=tmp_path / "table", no_advice=True)
-    after_table = release(people, "tables", "first", identifying=["ill"])
+    with pytest.raises(InputError, match="1 table of the same records.*--accept-unchecked"):
+        release(people, "tables", "first", identifying=["ill"])
+    assert not (tmp_path / "first").exists()
+    after_table = release(people, "tables", "first", identifying=["ill"], accept_unchecked=True)
     assert after_table.level == "care" and "1 table of the same records" in str(after_table)
     assert release(healthy, "files", "second").level == "ok"
-    after_file = release(healthy, "files", "third")
+    with pytest.raises(InputError, match="with which this one was not compared.*--accept-unchecked"):
+        release(healthy, "files", "third")
+    after_file = release(healthy, "files", "third", accept_unchecked=True)
     assert after_file.level == "care" and "with which this one was not compared" in str(after_file)
     by_word = release(healthy.slice(0, 50), "files", "fourth", new_population=True)
     assert by_word.level == "care" and "with --new-population they count as other people" in str(by_word)

@@ -322,15 +322,10 @@ def test_exact_publications_that_only_a_ledger_lists_are_a_doubt(tmp_path: Path)
     protected = lv.protect(path, **hidden, out=tmp_path / "two", accept_unchecked=True)
     assert protected.published and protected.verdict.level is Level.CARE
     assert str(protected.verdict).count('of invariant "ill"') == 1
-    file = lv.anonymize(
-        path,
-        quasi=["town"],
-        sensitive=["ill"],
-        k=3,
-        steps=1,
-        registry=tmp_path / "file",
-        out=tmp_path / "three",
-    )
+    into = {"quasi": ["town"], "sensitive": ["ill"], "k": 3, "steps": 1, "registry": tmp_path / "file"}
+    with pytest.raises(InputError, match="a ledger lists exact publications.*--accept-unchecked"):
+        lv.anonymize(path, **into, out=tmp_path / "three")
+    file = lv.anonymize(path, **into, out=tmp_path / "three", accept_unchecked=True)
     assert file.verdict.level is Level.CARE and 'of invariant "ill"' in str(file.verdict)
     copy = tmp_path / "copy.parquet"
     pa.parquet.write_table(pa.csv.read_csv(path).take(list(reversed(range(39)))), copy)
@@ -516,6 +511,9 @@ def test_columns_of_a_file_that_are_not_described_leave_the_question_open(tmp_pa
     assert found.published is None and not found.passed and found.summary.undecided == 1
     accepted = lv.audit(file, tables=[table], publish=tmp_path / "out", accept_unchecked=True, **asked)
     assert accepted.published and accepted.verdict.level is Level.CARE
+    hidden = table | {"below": 3}
+    (plan,) = lv.audit(file, tables=[hidden], hide=True, **asked).hide
+    assert not plan.is_safe and not plan.listed
     with pytest.raises(InputError, match="--accept-unchecked needs --register") as caught:
         lv.audit(file, tables=[table], accept_unchecked=True)
     assert caught.value.option == "--accept-unchecked"

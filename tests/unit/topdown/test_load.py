@@ -87,7 +87,7 @@ BAD_SPECS = {
         'level = "ward"', f'level = "ward"\ncells = {{ {SECRET} = ["a"] }}', "invariants[1]"),
     "invariant of an unknown label": (
         'level = "ward"', f'level = "ward"\ncells = {{ race = ["{SECRET}"] }}', "label 1"),
-    "two statements of one name": ('name = "prisons"', 'name = "dormitories"', "one name"),
+    "two statements of one name": ('name = "prisons"', 'name = "dormitories"', "same name"),
     "bounds without a bound": ('facilities = "jail"', "", "bounds[2]"),
     "facilities and lower": ('facilities = "jail"', 'facilities = "jail"\nlower = 1', "bounds[2]"),
     "bounds from no file": ('file = "facilities.csv"\ncells = { quarters = ["jail"] }',

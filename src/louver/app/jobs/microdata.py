@@ -101,7 +101,7 @@ def published(
 ) -> dict[str, Any]:
     """Write the result that is shown as a release directory, unless the verb withholds it.
 
-    `people` identifies them in the register: `person` and `new_population` of the verb.
+    `people` has the options about the register: `person`, `new_population` and `accept_unchecked` of the verb.
     """
     made, request = _made(number), KEPT.request
     assert request is not None

@@ -40,7 +40,7 @@ from louver.app.pages.microdata_panels import (
     numbers,
     tried,
 )
-from louver.app.publishing import Publishing, people_choices
+from louver.app.publishing import Publishing, accepting_unchecked, people_choices
 from louver.app.session import JobAnswer, Session
 from louver.app.words import share_text
 from louver.errors import LouverError
@@ -75,7 +75,7 @@ class MicrodataChoices:
         self.exceptions = "0"
         self.name = ""
         self.more = More()
-        self.new_population = False
+        self.new_population = self.accept_unchecked = False
         self.result: JobAnswer | None = None
         self.curve: dict[int, float] = {}
         self.tried: list[dict[str, Any]] = []
@@ -305,7 +305,11 @@ class _MicrodataPage:
 
     def _people(self) -> dict[str, Any]:
         """How the register identifies the people, as options of the verb."""
-        return {"person": self._columns.person or None, "new_population": self._choices.new_population}
+        return {
+            "person": self._columns.person or None,
+            "new_population": self._choices.new_population,
+            "accept_unchecked": self._choices.accept_unchecked,
+        }
 
     def _files(self) -> dict[str, str]:
         """Column -> name of the file with its hierarchy; a generated name, because columns can have any name."""
@@ -448,6 +452,7 @@ class _MicrodataPage:
 
     def _publishing_choices(self) -> None:
         people_choices(self._session, self._choices, list(self._columns.roles))
+        accepting_unchecked(self._choices)
 
     def _publication(self, out: str) -> tuple[Any, ...] | str:
         if self._choices.result is None:
