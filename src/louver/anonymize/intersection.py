@@ -452,7 +452,7 @@ def _carried(
 def _certain(
     fit: _Fits, chosen: Ints, carried: Ints, together: sparse.csr_matrix, release: EarlierRelease, name: str
 ) -> tuple[Bools, Bools]:
-    """Whether all rows that may belong to a person have the same sensitive value, with and without the other release."""
+    """Whether all rows of a release that may belong to a person have the same sensitive value, with and without the other release."""
     texts = as_texts(release.table[name]).dictionary_encode(null_encoding="encode")
     values = np.asarray(np.from_dlpack(texts.indices), np.int64)
     n_values = int(values.max(initial=0)) + 1
