@@ -50,7 +50,7 @@ class ClassesOfPart:
     codes : mapping of str to int64
         Codes of each ordered column that published records have, and of each sensitive one.
     n_unique : int
-        Records alone with their values before.
+        Records that were unique before generalisation.
     bound : int or None
         Units that every partition of this part loses at least.
     matches : int64 (n,) or None

@@ -114,7 +114,7 @@ class Intersection:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EarlierRelease:
-    """A released table with the meaning of its values; missing ones may match anything, and rows may be in order."""
+    """A released table with the meaning of its values; missing values may match anything, and rows may have kept their order."""
 
     name: str
     table: pa.Table
@@ -452,7 +452,7 @@ def _carried(
 def _certain(
     fit: _Fits, chosen: Ints, carried: Ints, together: sparse.csr_matrix, release: EarlierRelease, name: str
 ) -> tuple[Bools, Bools]:
-    """Whether all rows of a release that may be a person's share one sensitive value, with and without the other release."""
+    """Whether all rows of a release that may belong to a person have the same sensitive value, with and without the other release."""
     texts = as_texts(release.table[name]).dictionary_encode(null_encoding="encode")
     values = np.asarray(np.from_dlpack(texts.indices), np.int64)
     n_values = int(values.max(initial=0)) + 1
@@ -475,7 +475,7 @@ def _is_one(counts: sparse.csr_matrix) -> Bools:
 
 
 def published_values(table: pa.Table, mapping: pa.Table, name: str) -> tuple[Ints, list[dict[str, Any]]]:
-    """The mapping line that each row publishes for an attribute, and these lines.
+    """For each row, the index of its published value among the mapping lines of an attribute, and these lines.
 
     Raises
     ------

@@ -115,7 +115,7 @@ def risk_of(
     matches: Ints | None = None,
     units: Ints | None = None,
 ) -> Risk:
-    """Risk from the sizes of the released classes and of the classes of equal records before.
+    """Risk from the sizes of the released classes, and of the classes of equal records before generalisation.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ def _recursive_l(limits: Floats, s: int, counts: Ints, ratio: float) -> int:
 
 
 NEARLY = 0.95
-"""Minimum share of the records with one unchanged value that have the commonest value of the quasi-identifier among them."""
+"""Share of the records with one unchanged value that must have the same value of the quasi-identifier for it to count as revealed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,7 +143,7 @@ class AnonymizeOptions(VerbOptions):
         None, "Bubble carry: records in a sub-problem.", metavar="P", group="split-carry", ge=2
     )
     accepted: int | None = option(
-        None, "Bubble carry: classes kept of a sub-problem.", metavar="A", group="split-carry", ge=1
+        None, "Bubble carry: classes kept from a sub-problem.", metavar="A", group="split-carry", ge=1
     )
     subproblem_seconds: FiniteFloat | None = option(
         None, "Split & Carry: time for one sub-problem.", metavar="S", group="split-carry", gt=0
@@ -292,7 +292,7 @@ class AnonymizeOptions(VerbOptions):
     )
     parts: Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v)] | None = option(
         None,
-        "For files beyond memory: cut into N parts, or parts of about 250,000 records (auto), each read and generalised on its own.",
+        "For files larger than memory: cut into N parts, or parts of about 250,000 records (auto), each read and generalised on its own.",
         metavar="N|auto",
         group="parts",
     )

@@ -124,7 +124,7 @@ class Worker:
             self._write(number, HURRY)
 
     def start(self) -> None:
-        """Start the process, unless it runs."""
+        """Start the process unless it is already running."""
         if self._child is not None and self._child.poll() is not None:
             self._gone()
         if self._child is not None:

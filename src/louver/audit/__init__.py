@@ -1,7 +1,7 @@
 """audit: what several tables published from the same records disclose together.
 
-Wright & Smucker (2014), section 4.4, leave it open. `louver.audit(...)` bounds every cell by all tables at once, proves and
-attains the bounds in integers, and names the tables that are responsible.
+Wright & Smucker (2014), section 4.4, leave it open. `louver.audit(...)` bounds every cell given all tables together, proves
+that integer tables attain the bounds, and names the tables that are responsible.
 """
 
 from __future__ import annotations

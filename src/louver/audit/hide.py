@@ -439,7 +439,7 @@ class _Work:
         return best.hidden
 
     def _hidden_rows(self, hidden: Bools, cost: NDArray[np.float64]) -> HiddenRows:
-        """The rows of the tables, some of them hidden, as the knowing reader sees them."""
+        """The rows of the tables, some of them hidden, as `Reader.KNOWING` sees them."""
         return HiddenRows(
             rows=self.rows,
             hidden=hidden,

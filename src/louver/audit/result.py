@@ -112,9 +112,9 @@ class AuditedCell:
 class AuditSummary:
     """Counts of cells: of tables, targets, and groups that were found.
 
-    `small_exact` counts the disclosed ones of fewer than `small` people, or units, cells of the same people once; `undecided` those for
-    which this is unknown, and earlier files of records about which the question is open; `groups` the small groups that were tested, None
-    if only targets were.
+    `small_exact` is the number of disclosed cells of fewer than `small` people or units, counting cells of the same people once.
+    `undecided` is the number of cells, and of earlier files of records, for which this is unknown. `groups` is the number of small
+    groups that were tested; None if only targets were tested.
     """
 
     targets: int
@@ -201,9 +201,7 @@ class HidingPlan:
         if not self.is_safe:
             return "no choice of cells was shown to protect all small ones"
         how = "the minimum" if self.is_least else "the fewest found"
-        text = (
-            f"{counted(len(self.cells), 'more cell')} beside {counted(self.small_cells, 'small one')} ({how})"
-        )
+        text = f"{counted(len(self.cells), 'more cell')} in addition to {counted(self.small_cells, 'small one')} ({how})"
         if self.by_mark:
             text += f"; {self.by_mark:,} of the small ones only if nothing distinguishes them from other hidden cells"
         return text

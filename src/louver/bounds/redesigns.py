@@ -415,8 +415,8 @@ class Merging:
     def _code(self, label: str, place: int) -> int:
         if not self.attribute.has_label(label):
             raise InputError(
-                f'option --apart: label {place} for column "{self.attribute.name}" is none of its categories; check its '
-                "spelling, after the recode where there is one.",
+                f'option --apart: label {place} for column "{self.attribute.name}" is not one of its categories; check '
+                "the spelling (after the recode, if there is one).",
                 option="--apart",
                 column=self.attribute.name,
             )

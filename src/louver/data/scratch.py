@@ -151,7 +151,7 @@ class PairFile:
         self.size += len(first)
 
     def read(self, start: int, stop: int) -> tuple[Ints, Ints]:
-        """First and second numbers of the pairs start to stop."""
+        """First and second numbers of the pairs from `start` to `stop`."""
         pairs = np.empty((stop - start, 2), dtype=np.int64)
         self._file.seek(PAIR_BYTES * start)
         self._file.readinto(pairs.data)

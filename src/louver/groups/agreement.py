@@ -104,7 +104,7 @@ class Agreement:
         return HousedPeople.of_leaves(self.regions.tree, self.people, self.least, self.most, self.max_size)
 
     def placed(self, counted: UnitCells) -> UnitCells:
-        """Units by leaf code as units by the regions that prefixes of the codes identify."""
+        """Units counted by leaf code, assigned to the regions that prefixes of the codes identify."""
         return counted if self.prefixes is None else by_code(counted, self.prefixes)
 
     def check_payer(self, ledger: Ledger) -> None:

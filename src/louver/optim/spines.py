@@ -136,7 +136,7 @@ def upward_variances(parents: Sequence[Ints], precisions: Sequence[float], lowes
     parents : sequence of ndarray
         As for `off_spine_distances`.
     precisions : sequence of float
-        For each level but the lowest, the inverse variance of what it measures of a region's count; infinite where that is exact.
+        For each level but the lowest, the inverse variance of its measurement of a region's count; infinite where the count is exact.
     lowest : ndarray of float64, shape (regions,)
         Variances at the lowest level.
     """
@@ -158,7 +158,7 @@ def union_variances(
     parents, leaf, area, n_areas
         As for `off_spine_distances`.
     precisions : sequence of float
-        For each level the inverse variance of what it measures of a region's count; infinite where that is exact. That of the
+        For each level the inverse variance of its measurement of a region's count; infinite where the count is exact. That of the
         leaves is positive.
 
     Returns

@@ -178,7 +178,7 @@ def fit_negative_binomial(sizes: Ints, counts: Ints, fraction: float) -> Negativ
     -----
     **Implements** Bethlehem, Keller & Pannekoek (1990), section 5, with the truncation at zero of Skinner & Holmes (1998): a
     combination with F people has Binomial(F, f) records, so records per combination are negative binomial with the same
-    shape and f times the mean; the number of combinations is those seen over the chance of being seen.
+    shape and f times the mean; the number of combinations is the number seen divided by the probability of being seen.
     """
     seen = int(counts.sum())
     if seen < LEAST_COMBINATIONS or seen == int(sizes @ counts):

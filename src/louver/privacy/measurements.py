@@ -178,7 +178,9 @@ class Measurements:
         try:
             with pq.ParquetFile(self.path) as file:
                 for group in range(file.num_row_groups):
-                    yield _read_batch(file.read_row_group(group).cast(SCHEMA))
+                    rows = file.read_row_group(group)
+                    rows.validate(full=True)  # dictionaries are not examined when they are read
+                    yield _read_batch(rows.cast(SCHEMA))
             return
         except (OSError, pa.ArrowException, ValueError):
             message = (

@@ -31,7 +31,7 @@ class Links:
     pairs : tuple of (str, str)
         Finer and coarser column that are linked.
     doubts : tuple of (str, str)
-        The same kind of pair, not linked because a table is by both, or another finer column is linked.
+        The same kind of pair, not linked because a table uses both columns, or another finer column is linked.
     near : tuple of (str, str)
         Columns of which the first determines the second in nearly all records, where a table is by only one of them.
     stands_for : mapping

@@ -145,7 +145,7 @@ class Loaded:
     linked : tuple of (str, str)
         Pairs of attributes of which the first determines the second in the records, so that their tables were linked.
     dependent : tuple of (str, str)
-        Other such pairs, whose tables were not linked because a table is by both, or another finer column is linked.
+        Other such pairs, whose tables were not linked because a table uses both columns, or another finer column is linked.
     near : tuple of (str, str)
         Pairs of which the first determines the second in nearly all records.
     has_records : bool

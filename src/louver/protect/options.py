@@ -115,12 +115,15 @@ class TableOptions(Options):
             ),
             (
                 self.is_counts and bool(self.largest),
-                "is a count, which has no largest contributions; leave out largest",
+                "is a count, which has no largest contributions; leave out the key largest",
             ),
-            (self.is_counts and self.negative, "is a count, which cannot be negative; leave out negative"),
+            (
+                self.is_counts and self.negative,
+                "is a count, which cannot be negative; leave out the key negative",
+            ),
             (
                 self.is_counts and self.decimals is not None and self.decimals > 0,
-                "is a count, which has no decimals; leave out decimals",
+                "is a count, which has no decimals; leave out the key decimals",
             ),
             (
                 bool(self.columns) != (self.separator is not None),

@@ -32,7 +32,7 @@ class Question:
     linked : tuple of (str, str)
         Pairs of attributes of which the first determines the second in the records; readers are assumed to know this.
     dependent : tuple of (str, str)
-        Other such pairs, whose tables were not linked because a table is by both, or another finer column is linked.
+        Other such pairs, whose tables were not linked because a table uses both columns, or another finer column is linked.
     near : tuple of (str, str)
         Pairs of attributes of which the first determines the second in nearly all records.
     is_circle : bool

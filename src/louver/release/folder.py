@@ -3,7 +3,8 @@
 Only plain files inside the folder are opened, by names that the manifest lists. Parquet files are read in batches, text as numbers into its
 dictionary, so that memory depends on the distinct values in a file and not on the size to which its compression can expand. A column that
 must be in memory as a whole may have the number of values that the file's metadata state, up to `MOST_VALUES`. Time depends on the bytes on
-disk: files that expand to more values than their size allows, or that consist of holes, are not read.
+disk: files that expand to more values than their size allows, or that consist of holes, are not read. Reading Parquet does not examine
+everything: numbers of dictionary values may be out of range, and text may not be UTF-8. So every table is examined before it is used.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "Folder",
     "Malformed",
     "are_hollow",
+    "examined",
     "is_text",
     "plain_files",
     "read_text",
@@ -111,7 +113,7 @@ class Folder:
         texts = [column for column in names if is_text(schema.field(column).type)]
         with pq.ParquetFile(self.file(name), metadata=metadata, read_dictionary=texts) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
-                yield pa.Table.from_batches([batch]).select(names)
+                yield examined(pa.Table.from_batches([batch]).select(names), name)
 
     def row_groups(self, name: str, columns: Sequence[str]) -> Iterator[tuple[pa.Table, int]]:
         """Every row group of a Parquet file: the given columns, and the number of values of its longest column."""
@@ -120,7 +122,8 @@ class Folder:
             for place in range(metadata.num_row_groups):
                 group = metadata.row_group(place)
                 longest = max(group.column(column).num_values for column in range(group.num_columns))
-                yield file.read_row_group(place, columns=list(columns)).select(list(columns)), int(longest)
+                rows = examined(file.read_row_group(place, columns=list(columns)), name)
+                yield rows.select(list(columns)), int(longest)
 
     def check_rows(self, name: str, most: int) -> None:
         """Refuse a file of more rows than the promise allows."""
@@ -148,11 +151,20 @@ class Folder:
         if is_large or (most_rows is not None and metadata.num_rows > most_rows):
             raise Malformed(f"{name} is larger than the promise allows; it was not read")
         with pq.ParquetFile(self.file(name), metadata=metadata) as file:
-            return file.read()
+            return examined(file.read(), name)
 
     def metadata(self, name: str) -> dict[bytes, bytes]:
         """Key-value metadata of a Parquet file."""
         return dict(self.schema(name).metadata or {})
+
+
+def examined(rows: pa.Table, file: str) -> pa.Table:
+    """The same rows; Malformed if a value refers outside its dictionary, or text is not UTF-8: working on them could crash."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowException:
+        raise Malformed(f"{file} is damaged: its values cannot be read") from None
+    return rows
 
 
 def are_hollow(paths: Iterable[Path]) -> bool:

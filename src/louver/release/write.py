@@ -136,7 +136,7 @@ def _check_kept(folder: Folder, manifest: Manifest) -> None:
     for check in check_promises(folder, as_read, accept_strings=None):
         if not check.passed:
             raise PromiseError(
-                f'the release would not keep its promise "{check.name}" and was not written, which is a bug in louver, please report it; '
+                f'the release would not keep its promise "{check.name}" and was not written, which is a bug in louver (please report it); '
                 f"{_pending(manifest)}.",
                 promise=check.name,
             )

@@ -1,9 +1,9 @@
 """Which groups of people are examined: a set of labels for each attribute, and everyone with a label from each set.
 
-Labels that no piece distinguishes count as one (the classes of the domain). Nothing is lost, because no reader can know who has which of
-them, unless nobody has any. For an attribute with few classes, every set is examined. For the others the sets are: each class, each pair,
-each category and filter of a piece, each node of a hierarchy and each range of an order; the intersections and differences of categories,
-filters and nodes; the complements of all these; and each set without the classes that are known by themselves.
+Labels that no piece distinguishes count as one (the classes of the domain). Nothing is lost: no reader can know who has which of these
+labels, unless nobody has any of them. For an attribute with few classes, every set is examined. For the others the sets are: each class,
+each pair, each category and filter of a piece, each node of a hierarchy and each range of an order; the intersections and differences of
+categories, filters and nodes; the complements of all these; and each set without the classes that are known by themselves.
 """
 
 from __future__ import annotations

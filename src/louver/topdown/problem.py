@@ -270,7 +270,7 @@ class EvidenceSource(Protocol):
     """A source of evidence in place of a region's own noisy answers."""
 
     def read(self, level: int, start: int, stop: int) -> Evidence:
-        """Evidence about the regions start to stop of a level."""
+        """Evidence about the regions of a level from `start` to `stop`."""
         ...
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,11 @@ from louver.errors import InputError
 from louver.privacy.budget import Measure
 from louver.privacy.ledger import Ledger
 from louver.privacy.neighbours import Relation
+from louver.release.folder import Folder, Malformed
 from louver.release.manifest import Manifest, digest, file_entry
 from louver.release.open import open_release
+from louver.release.promises.base import Context
+from louver.release.promises.layout import check_layout
 from louver.release.sentences import TABLES
 from louver.release.verify import verify
 from louver.release.write import ReleaseWriter
@@ -459,3 +463,20 @@ def test_many_files_of_holes_are_not_read(release: Path, monkeypatch: pytest.Mon
         edit(release, lambda m, i=i: m["files"].update({f"data/{i}.bin": {"bytes": 1 << 29, "sha256": ""}}))
     monkeypatch.setattr("louver.release.verify.file_entry", lambda path: pytest.fail("it was read"))
     assert [check.name for check in verify(release).checks if not check.passed] == ["files"]
+
+
+def test_a_number_outside_its_dictionary_does_not_crash(tmp_path: Path) -> None:
+    """Reading leaves such numbers as they are; writing the rows again would end the process."""
+    table = pa.table({"site": pa.array(["A", "B", "C"] * 40)})
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table, path, compression="none")
+    column = pq.read_metadata(path).row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.dictionary_page_offset + column.total_compressed_size - 1] = 0xFF  # the last four rows
+    path.write_bytes(content)
+    folder = Folder(tmp_path, {path.name})
+    with pytest.raises(Malformed, match="rows.parquet is damaged"):
+        list(folder.batches(path.name, ["site"]))
+    context = Context(folder, SimpleNamespace(files={path.name: None}))
+    with pytest.raises(Malformed, match="rows.parquet is damaged"):
+        check_layout(context)

@@ -323,7 +323,8 @@ class Lattice:
     tagging: Kohlmayer et al. 2012, Flash), even if it divides only a few columns and has all others in one block (LeFevre, DeWitt &
     Ramakrishnan 2005, Incognito). A record loses at least what its values lose, left out or not, so the sum of the columns' losses is a
     bound: exact for hierarchies, and for intervals and sets if no record may be left out. Combinations that are neither ruled out nor
-    excluded by their bound are evaluated, those coarser than the most others first, so that each rules out as many as possible.
+    excluded by their bound are evaluated, starting with those that are coarser than most others, so that each rules out as many
+    as possible.
 
     **Cost**: one count of the points for each combination evaluated; a few bytes for each combination.
     """

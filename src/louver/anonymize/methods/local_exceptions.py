@@ -181,7 +181,7 @@ def _share_lost(problem: AnonymizeProblem, exceptions: Exceptions) -> float:
 
 
 def _improved(problem: AnonymizeProblem, best: _Candidate, watch: Watch, steps: int | None) -> _Candidate:
-    """The same recoding with better classes of the exceptions."""
+    """The same recoding with better classes for the exceptions."""
     members = best.exceptions.members
     if not len(members) or watch.is_over:
         return best

@@ -112,8 +112,8 @@ def planned(path: str, changes: Changes, simulations: int, run: Run) -> dict[str
 
 
 def is_paid(path: str, changes: Changes, ledger: str, out: str, run: Run) -> bool:
-    """Whether an interrupted run of exactly this request on these data has been paid for, drawn or not; the records are hashed, not
-    read.
+    """Whether an interrupted run of exactly this request on these data has been paid for, even if no noise has been drawn yet; the records
+    are hashed, not read.
     """
     book, design = Ledger(Path(ledger)), read_first_design(moved_spec(path, changes), run=run)
     return is_sealed_in(Path(out), book, design, run) or book.is_pending(make_plan(design).request())

@@ -305,7 +305,7 @@ def numbers(found: JobAnswer) -> None:
         number_tile(share_text(found["gcp"]), "detail lost")
         out = f", {found['suppressed']:,} left out" if found["suppressed"] else ""
         number_tile(f"{found['classes']:,}", f"classes, smallest {found['smallest_class']:,}{out}")
-        number_tile(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "people alone")
+        number_tile(f"{risk['uniques_before']:,} → {risk['uniques_after']:,}", "unique people")
         number_tile(share_text(risk["prosecutor_highest"]), "highest chance of being identified")
 
 

@@ -251,7 +251,7 @@ class _TopDownPage(SpecForm):
             await self._strip.update()
 
     def _look_at(self, found: JobAnswer, query: str) -> None:
-        """The forecast of another question."""
+        """Show the forecast for another query."""
         self._choices.query = query
         self._draw_forecast(found)
 

@@ -41,7 +41,7 @@ LEAST_TOLERANCE = 0.01
 """Tolerance below which a closer solution does not change the rounded result."""
 
 NOISE_PARTS = 40
-"""Fraction of the smallest noise: a closer solution changes no error by a hundredth."""
+"""The smallest noise divided by this is the tolerance: a more precise solution would change no error by 1 %."""
 
 
 def solve_cumulative(noisy: NoisyAnswers, run: Run | None = None) -> Ints:

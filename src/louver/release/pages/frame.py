@@ -111,7 +111,7 @@ def tiles(entries: Sequence[tuple[int | str | None, str, bool]]) -> str:
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """A table with numbers flush right. A long narrow one is split into parts set side by side."""
+    """A table with numbers flush right. A long, narrow table is split into parts that stand side by side."""
     rows = [list(line) for line in lines]
     if len(rows) > LONG and _width([header, *rows]) <= NARROW:
         parts = [html_table(header, rows[i : i + PART]) for i in range(0, len(rows), PART)]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from louver.release.folder import MOST_VALUES, Folder, Malformed, is_text
+from louver.release.folder import MOST_VALUES, Folder, Malformed, examined, is_text
 from louver.release.promises.base import Context, Outcome
 
 __all__ = ["check_layout"]
@@ -54,7 +54,7 @@ def _problems(folder: Folder, name: str) -> Iterator[str]:
                 start = end
                 if sum(part.num_values for part in parts) > MOST_VALUES:
                     raise Malformed("a part of a column is larger than any that louver writes")
-                rows = file.read_row_group(place, [field.name])
+                rows = examined(file.read_row_group(place, [field.name]), name)
                 if field.name in texts and _has_unused(rows.column(0)):
                     yield "has values in a dictionary that no row has"
                 elif not _are_as_written(parts, rows):

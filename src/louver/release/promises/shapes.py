@@ -566,7 +566,7 @@ def check_parameters(verb: str, parameters: Mapping[str, Any]) -> None:
     else:
         return
     raise PromiseError(
-        f"the release could not state what was requested ({keys}), which is a bug in louver, please report it; nothing was spent, and "
+        f"the release could not state what was requested ({keys}), which is a bug in louver (please report it); nothing was spent, and "
         "other spellings or shorter names may work.",
         promise="manifest contents",
     )

@@ -330,7 +330,7 @@ def calibrate_unions(
 
 
 def _left(errors: Floats, upper: float, least: int) -> float:
-    """Fraction of an upper end that leaves out a tenth of these errors and of normal errors."""
+    """Factor that shortens an upper end as long as at most a tenth of these errors, and of normal errors, lie beyond it."""
     if len(errors) < least:
         return 1.0
     return min(1.0, max(NORMAL_TENTH, float(np.quantile(errors, COVERAGE))) / upper)

@@ -11,8 +11,8 @@ Notes
 **Implements**: Abowd et al. (2019), equations (7) and (11). **Departs**: every count becomes its floor or one more (ERRATA T6); ties are
 broken by a public hash. **Implements**: Abowd et al. (2019), section 9: the distance d* to feasibility, then least squares and rounding
 with the children's sum within d* + 1 of the parent, keeping the margins over what the types do not involve. **Departs**: d* is the distance
-of children that keep these margins. The paper's d*, of any children, is too small where they may add up to another total, and leaves its
-second step without a solution.
+of children that keep these margins. The paper's d* is the distance of arbitrary children. Where these may add up to another total, it is
+too small, and the second step has no solution.
 """
 
 from __future__ import annotations

@@ -281,6 +281,7 @@ def with_published_noise(plan: QueryPlan, folder: Path) -> QueryPlan:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group, columns=["level", "query", "variance"])
+                table.validate(full=True)
                 level = levels[table["level"][0].as_py()]
                 names = [measured.query.name for measured in plan.measured[level]]
                 place = names.index(table["query"][0].as_py())

@@ -225,7 +225,9 @@ def _row_groups(path: Path, file: str) -> Iterator[pa.Table]:
     try:
         with pq.ParquetFile(path) as source:
             for group in range(source.num_row_groups):
-                yield source.read_row_group(group)
+                rows = source.read_row_group(group)
+                rows.validate(full=True)  # dictionaries are not examined when they are read
+                yield rows
             if not source.num_row_groups:
                 yield source.read()
         return
