@@ -56,7 +56,7 @@ def entry_of(
     values, occurs = [], []
     for name in quasi:
         texts = _texts(given[name])
-        is_open = options.missing == "match" and given[name].null_count > 0
+        is_open = options.missing == "match"  # a missing value may be written as a text, a code or NaN
         lines = mapping.filter(pc.equal(mapping["attribute"], name)).to_pylist()
         values.append([None if is_open else _labels(line, texts) for line in lines])
         occurs.append([_occurring(line, texts) for line in lines])

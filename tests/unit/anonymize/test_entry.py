@@ -354,3 +354,12 @@ def test_a_table_of_a_column_that_determines_one_of_the_file_is_asked_about(tmp_
     )
     assert ("district", "region") in found.question.dependencies
     assert not found.passed and found.verdict.level is not Level.OK
+
+
+@pytest.mark.parametrize("missing", [None, "", float("nan")])
+def test_values_that_match_missing_ones_are_open_however_these_are_written(missing: object) -> None:
+    """NaN and empty text were not seen, so that a record with a missing value counted as one of its class's label."""
+    value = {str: "a", float: 30.0, type(None): 30.0}[type(missing)]
+    table = pa.table({"x": pa.array([value, value, missing], from_pandas=False)})
+    release = lv.anonymize(table, quasi=["x"], k=3, missing="match", registry=Path("unused"))
+    assert release.entry["files"][0]["values"] == [[None]]
