@@ -96,7 +96,7 @@ def entry_of(
         too_large=too_large,
         is_one_recoding=options.recoding == "global" and not options.exceptions,
         occurs=occurs,
-        listed_in=_listed_in(options),
+        listed_in=_listed_in(options, mapping),
     )
     return {"tables": [], "files": [file]}
 
@@ -161,12 +161,15 @@ def _occurring(line: Mapping[str, Any], given: Mapping[str, float]) -> list[str]
     return list(dict.fromkeys(texts[0] for texts in ends if len(texts) == 1))
 
 
-def _listed_in(options: AnonymizeOptions) -> str | None:
-    """Among which records with a value somebody has each label that it lists; None if it is not known."""
+def _listed_in(options: AnonymizeOptions, mapping: pa.Table) -> str | None:
+    """Among which records with a value somebody has each label that it lists; None if more than that is shown."""
     if options.exceptions or options.whole_units:
         return None
     if options.recoding == "global":
         return "column"
+    nodes = mapping.filter(pc.equal(mapping["sort"], Sort.NODE))
+    if pc.any(pc.greater(pc.list_value_length(nodes["members"]), 1)).as_py():
+        return None  # the lowest node above a class: somebody is below each of at least two of its branches
     return None if options.class_id else "class"  # numbered classes are more than what their records show
 
 

@@ -8,7 +8,7 @@ assumed to be known and subtracted from everything published, and all other peop
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -302,7 +302,13 @@ def load(
         _known_piece(entry, cross, number)
         for number, (entry, cross) in enumerate(zip(options.known, known, strict=True), 1)
     ]
-    dependencies = known_dependencies(attributes, histogram)
+    dependencies, near = known_dependencies(attributes, histogram), near_dependencies(attributes, histogram)
+    named = [cross.names for cross in (*crosses, *known, *(target.cross for target in targets))]
+    named += [cross.names for piece in earlier if not piece.is_file for cross in piece.crosses]
+    rules = [(one.determinant, one.dependent) for one in (*dependencies, *near)]
+    linked = _linked(
+        named, [*rules, *(cross.names for cross in zeros), *(piece.columns for piece in earlier)]
+    )
     is_possible = possible_cells(domain, dependencies)
     if zeros:
         is_possible = np.ones(domain.n_cells, dtype=bool) if is_possible is None else is_possible
@@ -310,13 +316,24 @@ def load(
             is_possible &= domain.assign(zero) < 0
     return LoadedTables(
         domain=domain,
-        pieces=(*pieces, *(_joined(_as_read(piece, domain, truth), domain, truth) for piece in earlier)),
+        pieces=(
+            *pieces,
+            *(_joined(_as_read(piece, domain, truth), domain, truth, linked) for piece in earlier),
+        ),
         targets=tuple(targets),
         truth=truth,
         is_possible=is_possible,
         dependencies=tuple((one.determinant, one.dependent) for one in dependencies),
-        near=near_dependencies(attributes, histogram),
+        near=near,
     )
+
+
+def _linked(named: Sequence[Sequence[str]], links: Sequence[Sequence[str]]) -> set[str]:
+    """Columns about which the named ones may say something, through rules that relate columns and files that publish them together."""
+    found = {name for names in named for name in names}
+    while more := {name for link in links if not found.isdisjoint(link) for name in link} - found:
+        found |= more
+    return found
 
 
 def crosses_of(options: AuditOptions, attributes: Sequence[Attribute]) -> list[Cross]:
@@ -410,8 +427,13 @@ def _as_read(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
     return replace(piece, margins=tuple(replace(m, lower=np.where(b, 1, m.lower)) for m, b in pairs))
 
 
-def _joined(piece: Piece, domain: Domain, truth: IntArray | None) -> Piece:
-    """An earlier file with all that its records say together, unless they are too many, or no people are found that they may be."""
+def _joined(piece: Piece, domain: Domain, truth: IntArray | None, linked: Collection[str]) -> Piece:
+    """An earlier file with all that its records say together, unless they are too many, or no people are found that they may be.
+
+    A file without a column in `linked` says nothing that its margins do not.
+    """
+    if piece.is_file and not any(name in linked for name in piece.columns):
+        return replace(piece, records=None, states_more=False)
     records = piece.records
     if records is None or truth is None:
         return piece

@@ -275,21 +275,21 @@ def file_piece(
     margins = [*found.by_class(), found.in_all(), found.total(), *found.occurring()]
     crosses = [found.restricted(cross) for cross in others]
     margins += [found.bounded(cross) for cross in _distinct(crosses) if cross is not None]
-    named = {column for cross in others for column in cross.names}
     is_unknown = (
         bool(file["too_large"])
         or len(found.held) < len(file["columns"])
         or bool(found.recodes)
         or not found.is_known
+        or any(labels is None for values in file["values"] for labels in values)  # values may be missing
         or (found.has_sets and found.listed_in is None)
     )
-    is_news = not named.isdisjoint(found.columns)
     return Piece(
         name=name,
         margins=tuple(margins),
         is_file=True,
-        states_more=is_unknown and is_news,
-        records=found.records() if found.has_sets and is_news and not is_unknown else None,
+        columns=tuple(found.columns),
+        states_more=is_unknown,
+        records=found.records() if found.has_sets and not is_unknown else None,
     )
 
 

@@ -110,6 +110,8 @@ class Piece:
     shares : tuple of Shares
     is_file : bool
         Whether it is a file of records published earlier.
+    columns : tuple of str
+        Columns of a file.
     states_more : bool
         Whether readers can work out more from it than the margins and the transport say.
     records : FileRecords or None
@@ -122,6 +124,7 @@ class Piece:
     margins: tuple[Margin, ...] = ()
     shares: tuple[Shares, ...] = ()
     is_file: bool = False
+    columns: tuple[str, ...] = ()
     states_more: bool = False
     records: FileRecords | None = None
     transport: Transport | None = None

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pytest
 
 import louver as lv
+from louver._verdict import Level
 from louver.anonymize import entry as entry_module
 from louver.audit import register
 from louver.audit.register import earlier_names, from_entries
@@ -292,3 +294,63 @@ def test_what_classes_confine_together_is_asked_or_open(
         assert "It is not known" in found.refusal and found.is_acceptable
         accepted = lv.audit(file, tables=[table], publish=tmp_path / "out", accept_unchecked=True, **asked)
         assert accepted.published and accepted.verdict == found.verdict and accepted.summary.undecided == 1
+
+
+def beside_a_file(folder: Path, columns: dict[str, list], by: list[str], spec: str = "", **more: object):
+    """The audit of a table beside a file of the same people."""
+    pa_csv.write_csv(pa.table(columns), folder / "people.csv")
+    (folder / "spec.toml").write_text(spec)
+    asked = {"keep": ["ill"], "k": 3, "method": "greedy", "registry": folder / "register"}
+    lv.anonymize(folder / "people.csv", **asked, out=folder / "file", **more)
+    return lv.audit(
+        folder / "people.csv",
+        spec=folder / "spec.toml",
+        tables=[{"name": "table", "by": by}],
+        registry=folder / "register",
+        small=2,
+        fail_on="small",
+        no_advice=True,
+    )
+
+
+def test_a_node_of_a_hierarchy_has_somebody_in_two_branches(tmp_path: Path) -> None:
+    """ "North" is the lowest node above a class: A and B occur in both classes. If a table counts 2 in B, one of them has the flu."""
+    (tmp_path / "towns.csv").write_text("A,North,*\nB,North,*\n")
+    people = {"town": [*"AABAAB"], "age": [30] * 3 + [50] * 3, "ill": ["flu"] * 3 + ["cold"] * 3}
+    found = beside_a_file(
+        tmp_path,
+        people,
+        ["town"],
+        quasi=["town", "age"],
+        weights={"age": 100},
+        hierarchy={"town": str(tmp_path / "towns.csv")},
+    )
+    assert (found.verdict.level, found.passed, len(found.question.files)) == (Level.CARE, False, 1)
+
+
+def test_values_that_may_be_missing_are_not_all_values(tmp_path: Path) -> None:
+    """Missing values match any: "30" is 30 or missing. If a table counts 3 of 30 and 4 of 50, one missing value is of somebody with the flu."""
+    people = {"age": [30, 30, 30, None, 50, 50, 50, 50, None], "ill": ["flu"] * 4 + ["cold"] * 5}
+    spec = '[attributes.age]\nlabels = ["30", "50", "?"]\nmissing = "?"\n'
+    found = beside_a_file(tmp_path, people, ["age"], spec, quasi=["age"], missing="match")
+    assert (found.verdict.level, found.passed, len(found.question.files)) == (Level.CARE, False, 1)
+
+
+def test_a_table_of_a_column_that_determines_one_of_the_file_is_asked_about(tmp_path: Path) -> None:
+    """A table counts districts, the file has regions: two people of B, one in each class of "A | B", one of them has the flu."""
+    people = {
+        "region": [*"AABAAB", *"CDE" * 12],
+        "district": ["A1", "A2", "B1", "A1", "A2", "B1", *["C1", "D1", "E1", "C2", "D2", "E2"] * 6],
+        "age": [30] * 3 + [50] * 3 + [70] * 36,
+        "ill": ["flu"] * 3 + ["cold"] * 3 + ["none"] * 36,
+    }
+    found = beside_a_file(
+        tmp_path,
+        people,
+        ["district"],
+        quasi=["region", "age"],
+        weights={"age": 100},
+        identifying=["district"],
+    )
+    assert ("district", "region") in found.question.dependencies
+    assert not found.passed and found.verdict.level is not Level.OK
