@@ -71,7 +71,7 @@ def test_a_release_is_paid_for(asked: GroupsChoices, tmp_path: Path) -> None:
     assert [size for size, _ in found["sizes"]] == [1, 2, 3], "whatever columns stand beside the counts"
     assert found["regions"] == ["A", "B", "A/1", "A/2", "B/3"]
     assert Ledger(ledger).state().remaining == 1
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         out_folder(tmp_path / "releases", "homes")
 
 

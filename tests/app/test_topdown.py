@@ -90,7 +90,7 @@ def test_a_measurement_is_confirmed_and_debits_once(
         page.evaluate(axe)
         assert not serious_faults(page)
         measure(page, "town")
-        page.wait_for_selector(".problem:has-text('exists already')")
+        page.wait_for_selector(".problem:has-text('already exists')")
     state = Ledger(folder / "town.ledger").state()
     assert state.spent == 2 and len(state.sealed) == 1
     assert verify(folder / "releases" / "town").passed

@@ -109,7 +109,7 @@ def test_measurements_of_other_data_are_no_paid_release_of_these(
     people.write_text("\n".join([*lines, lines[-1]]) + "\n")
     Ledger(ledger).admit(source_hash(read_design(spec)), name="people.csv")
     assert not is_paid(*call)
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         topdown(spec, ledger=ledger, out=out, resume=True)
 
 

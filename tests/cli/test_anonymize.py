@@ -251,7 +251,7 @@ BAD = {
     "a weight in the spec": (("--spec", "weighted.toml"), "one person per row"),
     "misspelt option in the spec": (("--spec", "misspelt.toml"), "quazi"),
     "out is missing": (("people.csv", *QUASI), "--out is missing"),
-    "out exists": (("people.csv", *QUASI, "--out", "taken"), "exists already"),
+    "out exists": (("people.csv", *QUASI, "--out", "taken"), "already exists"),
     "out below nothing": (("people.csv", *QUASI, "--out", "a/b"), "does not exist"),
 }
 

@@ -72,7 +72,7 @@ def test_cells_to_hide_are_listed(call_louver: Runner, tmp_path: Path) -> None:
 def test_a_folder_that_exists_is_named_with_its_option(call_louver: Runner, tmp_path: Path) -> None:
     spec = write(tmp_path, DIFFERENCE)
     done = call_louver("audit", spec, "--register", tmp_path / "register", "--publish", tmp_path)
-    assert done.code == 2 and "option --publish:" in done.err and "exists already" in done.err
+    assert done.code == 2 and "option --publish:" in done.err and "already exists" in done.err
 
 
 def test_a_file_that_numbers_households_has_a_way_on(call_louver: Runner, tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_what_was_not_found_out_in_time_is_not_published(call_louver: Runner, pe
 def test_the_register_and_the_folder_are_looked_at_first(call_louver: Runner, people: Path) -> None:
     (people.parent / "out").mkdir()
     done = published(call_louver, people, "out")
-    assert done.code == 2 and "option --publish: out exists already" in done.err
+    assert done.code == 2 and "option --publish: out already exists" in done.err
     done = published(call_louver, people, "no/out")
     assert done.code == 2 and "option --publish: the parent folder of out does not exist" in done.err
     done = published(call_louver, people, "two", "--where", "town != 'B' or town = ill")

@@ -74,7 +74,7 @@ CASES = [
     Bad("--seed is missing", {"evaluate": ""}),
     Bad("needs --evaluate", {"as-published": ""}),
     Bad("--out is missing", {"out": None}),
-    Bad("exists already", {"out": "people.csv"}),
+    Bad("already exists", {"out": "people.csv"}),
     Bad("there is no ledger none.ledger", {"ledger": "none.ledger"}),
     Bad("has epsilon 2 left, and 3 was requested", {"epsilon": "3"}),
     Bad("the domain does not list", {}, row=f"h9,NY,{SECRET}"),

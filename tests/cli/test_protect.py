@@ -127,7 +127,7 @@ def test_bad_calls(call_louver: Runner, tmp_path: Path) -> None:
         ((), "argument SPEC.toml is missing"),
         ((spec, "--spec", spec), "the spec is named twice"),
         ((spec, "--minimise=least"), "option --minimise must be"),
-        ((spec, "--out", tmp_path), "exists already"),
+        ((spec, "--out", tmp_path), "already exists"),
         ((spec, "--html", spec), "would overwrite protect.toml"),
         ((spec, "--known-percent=0"), "option --known-percent must be greater than 0"),
         ((spec, "--method=guess"), "option --method must be"),

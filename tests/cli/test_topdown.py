@@ -82,7 +82,7 @@ def test_a_place_that_is_no_new_folder_is_refused(
     monkeypatch.chdir(town.parent)
     before = sorted(town.parent.iterdir())
     done = call_louver("topdown", "run", town, "--out", out, *more)
-    assert done.code == 2 and "option --out" in done.err and "exists already" in done.err
+    assert done.code == 2 and "option --out" in done.err and "already exists" in done.err
     assert sorted(town.parent.iterdir()) == before and "2 left" in call_louver("ledger", "show", paid).out
 
 

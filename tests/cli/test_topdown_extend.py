@@ -102,7 +102,7 @@ CASES = [
     Bad("evaluate without seed", "option --seed is missing", arguments=("extend", "larger.toml", *OUT, "--evaluate")),
     Bad("first spec", "does not apply to an extension", arguments=("extend", "town.toml", *OUT)),
     Bad("run of an extension", 'key "extends"', arguments=("run", "larger.toml", *OUT)),
-    Bad("out exists", "exists already", arguments=("extend", "larger.toml", "--out", "first")),
+    Bad("out exists", "already exists", arguments=("extend", "larger.toml", "--out", "first")),
     Bad("other records", "has not admitted these data", ",f,", f",{SECRET},", file="people.csv"),
 ]  # fmt: skip
 

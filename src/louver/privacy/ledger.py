@@ -303,7 +303,7 @@ class Ledger(LedgerFile):
             cls._write_new(path, secret, texts)
         except FileExistsError:
             raise InputError(
-                f"{path.name} exists already; a ledger is never overwritten.", file=path.name
+                f"{path.name} already exists; a ledger is never overwritten.", file=path.name
             ) from None
         return cls(path)
 

@@ -49,7 +49,7 @@ def _closed(old: LedgerFile, db: sqlite3.Connection, state: LedgerState, secret:
             f"`louver ledger abandon {old.name} --entry {entry}`."
         )
     if os.path.lexists(path):
-        raise InputError(f"{path.name} exists already; a ledger is never overwritten.", file=path.name)
+        raise InputError(f"{path.name} already exists; a ledger is never overwritten.", file=path.name)
     first = {
         "kind": "init",
         "format": FORMAT,

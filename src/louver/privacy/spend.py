@@ -349,7 +349,7 @@ def measure(
     returns the same key only for the same request on the same data.
     """
     if path.exists() and not account.is_pending(payment):
-        raise InputError(f"{path.name} exists already; choose another place.", file=path.name, option="out")
+        raise InputError(f"{path.name} already exists; choose another place.", file=path.name, option="out")
     debit = account.reserve(payment)
     if path.exists() and not (debit.is_resumed and _entry_of(path) == debit.entry):
         raise BudgetError(
@@ -462,7 +462,7 @@ def _check_folder(folder: Path, measurable: Measurable) -> None:
         not folder.is_dir()
         or any(p.name[0] != "." and p.name not in measurable.notes for p in folder.iterdir())
     ):
-        raise InputError(f"{folder.name} exists already; name a new folder.", option="--out")
+        raise InputError(f"{folder.name} already exists; name a new folder.", option="--out")
 
 
 def _noted_request(path: Path) -> str | None:

@@ -36,7 +36,7 @@ def write_spec(profile: Profile, data: object, source: SourceOptions, path: Path
     Raises
     ------
     InputError
-        If the file exists already, or its folder does not.
+        If the file already exists, or its folder does not.
     """
     text = spec_text(profile, data, source, path.parent)
     try:

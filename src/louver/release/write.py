@@ -26,7 +26,7 @@ def check_out(out: Path, option: str = "--out") -> None:
     """Refuse a directory that exists or cannot be made, before any work is done."""
     if os.path.lexists(out):
         name = out.name or out.absolute().name or str(out)  # "." and "/" have no name
-        raise InputError(f"option {option}: {name} exists already; name a new folder.", option=option)
+        raise InputError(f"option {option}: {name} already exists; name a new folder.", option=option)
     if not out.parent.is_dir():
         raise InputError(f"option {option}: the parent folder of {out.name} does not exist.", option=option)
 

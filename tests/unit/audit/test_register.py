@@ -647,7 +647,7 @@ def test_options_that_do_not_go_together(people: Path) -> None:
     with pytest.raises(InputError, match="needs the records"):
         lv.audit(tables=[{**EVERYONE, "file": "t.csv"}], registry=people.parent / "register")
     (people.parent / "there").mkdir()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         publish(people, EVERYONE, "there")
 
 

@@ -52,7 +52,7 @@ def test_written_redesigns_run_and_give_what_they_promise(people: pa.Table, reco
 
 def test_a_folder_that_is_there_is_left_alone(people: pa.Table, tmp_path: Path) -> None:
     found = lv.bounds.suggest(people, rows=["town"], cols=["ill"], weight="count", seconds=30)
-    with pytest.raises(InputError, match="exists already") as caught:
+    with pytest.raises(InputError, match="already exists") as caught:
         found.write_recodes(tmp_path)
     assert caught.value.option == "--write-recodes"
     (tmp_path / "file").write_text("")

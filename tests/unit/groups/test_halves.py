@@ -87,7 +87,7 @@ def test_bad_folders_and_options(people: Path, ledger: Ledger, tmp_path: Path) -
     for more in ({"max_size": 5}, {"epsilon": 2}, {"across": "split"}):
         with pytest.raises(InputError, match="not measured by this spec or with these options"):
             estimate(measurements=folder, **_options(people, **more))
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         measure(people, **given, out=folder)
     with pytest.raises(InputError, match="another spec or other options"):
         measure(people, **_options(people, max_size=5), out=folder, resume=True)

@@ -339,7 +339,7 @@ def test_the_budget_is_guarded(people: Path, domain: Path, tmp_path: Path) -> No
 def test_an_existing_place_costs_nothing(people: Path, domain: Path, tmp_path: Path) -> None:
     ledger = _ledger(people)
     (tmp_path / "release").mkdir()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         groups(people, **_options(domain), out=tmp_path / "release")
     assert ledger.state().spent == 0
 

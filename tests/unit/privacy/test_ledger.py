@@ -283,7 +283,7 @@ def test_what_is_no_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InputError, match="not a ledger"):
         Ledger(text).state()
     made = Ledger.create(tmp_path / "made.ledger", Measure.RHO, UNIT)
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         Ledger.create(made.path, Measure.RHO, UNIT)
     with pytest.raises(InputError, match="cannot be created"):
         Ledger.create(tmp_path / "nowhere" / "x.ledger", Measure.RHO, UNIT)

@@ -211,7 +211,7 @@ def test_a_place_that_cannot_be_used_closes_nothing(ledger: Ledger, tmp_path: Pa
     with pytest.raises(InputError, match="cannot be created"):
         ledger.succeed(tmp_path / "nowhere" / "new.ledger")
     (tmp_path / "new.ledger").write_text("something else")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         ledger.succeed(tmp_path / "new.ledger")
     assert ledger.state().successor is None
 

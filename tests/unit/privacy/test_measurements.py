@@ -106,7 +106,7 @@ def test_private_noise_needs_a_debit(tmp_path: Path) -> None:
 
 def test_an_existing_place_is_refused_before_any_debit(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "m.parquet").write_text("something else")
-    with pytest.raises(InputError, match="exists already") as caught:
+    with pytest.raises(InputError, match="already exists") as caught:
         _measure(ledger, tmp_path / "m.parquet")
     assert caught.value.option == "out"
     assert ledger.state().spent == 0

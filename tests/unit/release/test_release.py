@@ -125,7 +125,7 @@ def test_existing_out_is_refused(tmp_path: Path, kind: str) -> None:
         out.write_text("")
     else:
         out.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         ReleaseWriter(out)
 
 
@@ -136,7 +136,7 @@ def test_out_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
         out.mkdir()
         return "0:ab"
 
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         made(out, log=appear)
     assert os.listdir(out) == [] and os.listdir(tmp_path) == ["release"]
 

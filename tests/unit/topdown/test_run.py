@@ -244,13 +244,13 @@ def test_a_run_stopped_after_the_move_is_done(town, ledger, tmp_path, monkeypatc
 
 def test_resuming_refuses_another_release(town, ledger, tmp_path):
     topdown(town, out=tmp_path / "seeded", seed=1)
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         topdown(town, out=tmp_path / "seeded", resume=True)
     topdown(town, out=tmp_path / "out")
     town.write_text(SPEC.replace("epsilon = 2", "epsilon = 1"))
     (tmp_path / "plain").mkdir()
     for name in ("out", "plain"):
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             topdown(town, out=tmp_path / name, resume=True)
     assert ledger.state().spent == 2
 
@@ -553,7 +553,7 @@ def test_options_that_cannot_be(town, ledger, options, message):
 
 def test_places_that_cannot_be(town, tmp_path):
     (tmp_path / "taken").mkdir()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         topdown(town, out=tmp_path / "taken", seed=1)
     with pytest.raises(InputError, match="no ledger"):
         topdown(town, out=tmp_path / "out")
@@ -609,7 +609,7 @@ def test_a_folder_of_other_measurements_is_left_alone(town, ledger, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
     for resume in (False, True):
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             measure(town, out=tmp_path / "full", resume=resume)
 
 

@@ -78,7 +78,7 @@ def out_folder(releases: Path, name: str) -> str:
     if not name or not name.isprintable() or name.startswith((".", "-")) or set(name) & set("/\\:"):
         raise InputError("the release needs a simple name, such as crashes-2013.")
     if (releases / name).exists():
-        raise InputError(f"{printable(name)} exists already; choose another name.")
+        raise InputError(f"{printable(name)} already exists; choose another name.")
     try:
         releases.mkdir(exist_ok=True)
     except OSError:

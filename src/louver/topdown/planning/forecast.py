@@ -497,7 +497,7 @@ def _new_file(design: Design, path: Path) -> Path:
     if not spec.is_file():
         raise InputError("option --write needs a spec in a file.", option="--write")
     if os.path.lexists(path):
-        raise InputError(f"option --write: {path.name} exists already; name a new file.", option="--write")
+        raise InputError(f"option --write: {path.name} already exists; name a new file.", option="--write")
     if path.absolute().parent != spec.absolute().parent:
         message = f"option --write must name a file in the folder of {spec.name}, because its file names are relative to it."
         raise InputError(message, option="--write")
