@@ -160,7 +160,7 @@ OPTIONS = [
     option("avoid what", "--avoid must be", *WEIGHTED, "--suggest", "--avoid", SECRET),
     option(
         "recodes onto a file",
-        "--write-recodes: data.csv exists",
+        "--write-recodes: data.csv already exists",
         *WEIGHTED,
         "--suggest",
         "--write-recodes",

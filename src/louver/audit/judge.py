@@ -34,6 +34,7 @@ from louver.audit.targets import (
     is_small_count,
     join_cells,
     true_counts,
+    without_shown,
 )
 from louver.audit.verdict import AuditQuestion
 from louver.errors import InfeasibleError, InputError
@@ -116,7 +117,7 @@ class _Answers:
 def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: float) -> _Answers:
     """All answers that the options request."""
     files = FilesAlone(loaded, run) if any(piece.is_file for piece in loaded.pieces) else None
-    groups = choose_targets(loaded, options, None if files is None else files.shows)
+    groups = choose_targets(loaded, options)
     problem = loaded.problem()
     witnesses = witnesses_of(problem, run)
     targets = TargetSearch(
@@ -129,6 +130,9 @@ def _answers(loaded: LoadedTables, options: AuditOptions, run: Run, started: flo
         run=run,
     )
     bounds = targets.answered(started)
+    if files is not None and (options.publish is not None or not loaded.targets):
+        shows = partial(files.shows, deadline=started + SHARE_GROUPS * options.seconds)
+        groups, bounds = without_shown(groups, bounds, options.small, shows)
     is_late = bool(bounds.is_undecided.any()) and time.monotonic() > started + SHARE_GROUPS * options.seconds
     search = None
     if options.publish is not None or not loaded.targets:

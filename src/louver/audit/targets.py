@@ -85,6 +85,15 @@ class TargetBounds:
         nowhere = np.zeros(len(lower), dtype=bool)
         return cls(lower=lower, upper=upper, certified=nowhere, is_undecided=nowhere)
 
+    def among(self, is_kept: NDArray[np.bool_]) -> TargetBounds:
+        """The bounds of the targets that satisfy a mask."""
+        return TargetBounds(
+            lower=self.lower[is_kept],
+            upper=self.upper[is_kept],
+            certified=self.certified[is_kept],
+            is_undecided=self.is_undecided[is_kept],
+        )
+
     def followed_by(self, other: TargetBounds) -> TargetBounds:
         return TargetBounds(
             lower=np.concatenate([self.lower, other.lower]),
@@ -108,11 +117,10 @@ class TargetBounds:
 def choose_targets(
     loaded: LoadedTables,
     options: AuditOptions,
-    shown: Callable[[list[IntArray]], NDArray[np.int8]] | None = None,
 ) -> list[TargetCells]:
     """The named targets, or every cell of all tables, earlier ones too, and of the finest cross; both where tables are published.
 
-    `shown` says of which groups of joint cells earlier files show the count by themselves: such cells of the finest cross are no news.
+    The finest cross comes last.
     """
     groups = [
         _group(loaded, target.name, target.cross, options.small if target.only_small else None)
@@ -130,16 +138,32 @@ def choose_targets(
         if not piece.is_file:
             groups += _left_open(loaded, piece, options)
     joint = _joint(loaded)
-    if shown is not None:
-        is_news = np.ones(len(joint.cells), dtype=bool)
-        small = np.flatnonzero(_is_small(joint, options.small))
-        is_news[small] = shown(list(joint.cells[small, None])) != 1
-        joint = joint.among(is_news)
     if loaded.domain.n_cells <= MAX_JOINT:
         groups.append(joint)
     elif options.publish is not None:
         groups.append(joint.among(_is_small(joint, options.small)))
     return groups
+
+
+def without_shown(
+    groups: list[TargetCells],
+    bounds: TargetBounds,
+    small: int,
+    shows: Callable[[list[IntArray]], NDArray[np.int8]],
+) -> tuple[list[TargetCells], TargetBounds]:
+    """Without the cells of the finest cross that are or may be determined, but whose counts earlier files show by themselves.
+
+    `shows` says of which groups of joint cells files show the count (1), or may show it (-1).
+    """
+    if groups[-1].name != JOINT:
+        return groups, bounds
+    joint = groups[-1]
+    own = slice(len(bounds.lower) - len(joint.cells), None)
+    may_be_known = bounds.is_undecided[own] | (bounds.lower[own] == bounds.upper[own])
+    asked = np.flatnonzero(_is_small(joint, small) & may_be_known)
+    is_kept = np.ones(len(bounds.lower), dtype=bool)
+    is_kept[own][asked] = shows(list(joint.cells[asked, None])) != 1
+    return [*groups[:-1], joint.among(is_kept[own])], bounds.among(is_kept)
 
 
 def join_cells(groups: list[TargetCells]) -> AuditCells:
