@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -88,12 +89,19 @@ class Folder:
         """Metadata of a Parquet file, refused if it would expand to more than its size allows."""
         path = self.file(name)
         metadata = pq.read_metadata(path)
-        most = FREE_VALUES + VALUES_PER_BYTE * path.stat().st_size
+        found = path.stat()
+        most = FREE_VALUES + VALUES_PER_BYTE * found.st_size
+        if metadata.num_rows > most:
+            raise Malformed(f"{name} would expand to more values than its size allows; it was not read")
+        try:
+            _begin_columns(path, found.st_size, found.st_mtime_ns)
+        except (OSError, pa.ArrowException):
+            raise Malformed(f"{name} is damaged: its columns cannot be read") from None
         longest = [0] * metadata.num_columns
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             for column in range(metadata.num_columns):
                 longest[column] += group.column(column).num_values
-        if max(metadata.num_rows, *longest, 0) > most:
+        if max(longest, default=0) > most:
             raise Malformed(f"{name} would expand to more values than its size allows; it was not read")
         return metadata
 
@@ -156,6 +164,17 @@ class Folder:
     def metadata(self, name: str) -> dict[bytes, bytes]:
         """Key-value metadata of a Parquet file."""
         return dict(self.schema(name).metadata or {})
+
+
+@lru_cache(maxsize=64)
+def _begin_columns(path: Path, size: int, changed: int) -> None:
+    """Begin to read every column of a Parquet file: a false description of one is an error here, but ends the process in `column`.
+
+    `size` and `changed` identify the content, so that a file is tried once.
+    """
+    with pq.ParquetFile(path) as file:
+        for group in range(file.metadata.num_row_groups):
+            next(file.iter_batches(1, row_groups=[group], use_threads=False), None)
 
 
 def examined(rows: pa.Table, file: str) -> pa.Table:

@@ -465,6 +465,19 @@ def test_many_files_of_holes_are_not_read(release: Path, monkeypatch: pytest.Mon
     assert [check.name for check in verify(release).checks if not check.passed] == ["files"]
 
 
+def test_a_false_description_of_a_column_does_not_end_the_process(tmp_path: Path) -> None:
+    """The footer says that the text is whole numbers, whose sizes it should not have."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"site": ["A", "B", "A"]}), path)
+    content = bytearray(path.read_bytes())
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    place = content.index(b"\x15\x0c", start)
+    content[place + 1] = 0x02
+    path.write_bytes(content)
+    with pytest.raises(Malformed, match="rows.parquet is damaged"):
+        Folder(tmp_path, {path.name}).footer(path.name)
+
+
 def test_a_number_outside_its_dictionary_does_not_crash(tmp_path: Path) -> None:
     """Reading leaves such numbers as they are; writing the rows again would end the process."""
     table = pa.table({"site": pa.array(["A", "B", "C"] * 40)})
